@@ -1,0 +1,3 @@
+"""Applications on top of the search engine."""
+
+__all__: list[str] = []

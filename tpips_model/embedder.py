@@ -1,0 +1,51 @@
+"""What an index and a query ask of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tpips_model.aspects import AspectLike
+from tpips_model.images import ImageLike
+
+__all__ = ["Embedder"]
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """A late-fusion model g(image, aspect) → unit vector (section 4.2 of the paper).
+
+    Attributes:
+        name: What ``load_model`` takes to load this model again, such as ``"mini"`` or a directory.
+        dim: D, the length of a vector.
+        fingerprint: A short string that differs whenever the vectors would: weights, preprocessing, prompt. An index
+            stores it, and a query embedded by a model of another fingerprint is refused.
+        prompt_template: How an aspect becomes the model's text, for the record in the index.
+        recommended_overall_penalty: λ of ``score = f_aspect − λ·f_overall`` that serves this model best (0.3 for
+            TPIPS), the default of ``Searcher.similar`` and of the app.
+    """
+
+    name: str
+    dim: int
+    fingerprint: str
+    prompt_template: str
+    recommended_overall_penalty: float
+
+    def embed(self, images: Sequence[ImageLike], aspects: Sequence[AspectLike]) -> NDArray[np.float32]:
+        """Embed every image under every aspect.
+
+        Args:
+            images: B images in any form that ``to_rgb`` takes.
+            aspects: A aspects.
+
+        Returns:
+            float32 (B, A, D), every row of unit length. What else is in the batch does not change a row beyond
+            rounding.
+
+        Raises:
+            ImageError: An image cannot be read; nothing is returned for the others.
+        """
+        ...
