@@ -1,0 +1,6 @@
+"""From pictures to an index directory: sources, parts, the manifest, and reading them back."""
+
+from indexer.directory import IndexDirectory
+from indexer.manifest import IndexDirectoryError, Manifest, ModelRecord, PartRecord, SourceRecord
+
+__all__ = ["IndexDirectory", "IndexDirectoryError", "Manifest", "ModelRecord", "PartRecord", "SourceRecord"]

@@ -1,0 +1,71 @@
+"""What a build is asked to do, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.sources.folder import DEFAULT_SHARD_SIZE
+from tpips_model.aspects import Aspect, AspectLike
+from tpips_model.errors import TpipsError
+
+__all__ = ["BuildConfig", "BuildError", "BuildSummary"]
+
+
+class BuildError(TpipsError):
+    """A build that cannot go on; the message says why and what to do. What is finished is kept."""
+
+
+@dataclass(frozen=True)
+class BuildConfig:
+    """One build of an index, or of what is missing from it.
+
+    Attributes:
+        out: The index directory.
+        data: What ``--data`` takes; ``None`` indexes no new pictures, which needs an index.
+        aspects: The aspects asked for; "overall" and those that the index has already are always added.
+        model: What ``load_model`` takes; ``None`` is the model of the index, or "mini" for a new one.
+        batch_size: How many pictures are embedded at once.
+        shard_size: How many files of a folder become one part.
+        progress: Whether a progress bar is shown on standard error.
+    """
+
+    out: Path
+    data: str | None = None
+    aspects: tuple[AspectLike, ...] = ()
+    model: str | None = None
+    batch_size: int = 32
+    shard_size: int = DEFAULT_SHARD_SIZE
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "shard_size"):
+            if getattr(self, name) < 1:
+                raise BuildError(f"{name} must be at least 1, but is {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class BuildSummary:
+    """What one build did.
+
+    Attributes:
+        images: Items added.
+        errors: Ledger lines added.
+        parts: Parts added.
+        aspects_added: Aspects whose vectors were added to parts that were there before.
+        total_images: Items in the index now.
+        total_errors: Ledger lines in the index now.
+        changed: Indexed pictures whose file has another size than when they were indexed.
+        vanished: Indexed pictures whose file is gone.
+        seconds: How long it took.
+    """
+
+    images: int
+    errors: int
+    parts: int
+    aspects_added: tuple[Aspect, ...]
+    total_images: int
+    total_errors: int
+    changed: int
+    vanished: int
+    seconds: float

@@ -1,0 +1,135 @@
+"""The commands ``build`` and ``info`` of ``tpips-index``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from indexer.build import build as build_index
+from indexer.build_config import BuildConfig, BuildSummary
+from indexer.directory import IndexDirectory
+from indexer.index_summary import IndexSummary, summarise
+from indexer.sources.folder import DEFAULT_SHARD_SIZE
+
+__all__ = ["app"]
+
+INTERRUPTED = 130
+
+app = typer.Typer(no_args_is_help=True, help="Index pictures once per aspect, and find them by it.")
+
+
+@app.command()
+def build(
+    out: Annotated[Path, typer.Option(help="The index directory to make or to go on with.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the pictures are: folder:PATH, webdataset:PATTERN such as shards/{000..127}.tar, demo, or a "
+            "bare path. Without it, aspects are added to the pictures of an index.",
+        ),
+    ] = None,
+    aspect: Annotated[
+        list[str] | None, typer.Option(help="A sense of similarity in any words; may be given several times.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model; by default that of the index, or mini for a new one.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
+    shard_size: Annotated[
+        int, typer.Option(min=1, help="How many files of a folder become one part.")
+    ] = DEFAULT_SHARD_SIZE,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Index pictures under every aspect asked for, and under "overall".
+
+    Running the same command again does only what is missing: pictures that are new, or aspects that were not there.
+    """
+    config = BuildConfig(
+        out=out,
+        data=data,
+        aspects=tuple(aspect or ()),
+        model=model,
+        batch_size=batch_size,
+        shard_size=shard_size,
+        progress=progress,
+    )
+    try:
+        summary = build_index(config)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    for line in _build_lines(summary, out):
+        typer.echo(line)
+
+
+@app.command()
+def info(
+    directory: Annotated[Path, typer.Argument(help="The index directory.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    verify: Annotated[
+        bool, typer.Option(help="Also check every file's checksum, and the vectors for a broken model.")
+    ] = False,
+) -> None:
+    """Tell what an index holds: model, source, aspects, pictures, and what could not be indexed."""
+    summary = summarise(IndexDirectory.open(directory, verify=verify), read_vectors=verify)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(summary), indent=1, ensure_ascii=False))
+        return
+    console = Console()
+    for table in _info_tables(summary):
+        console.print(table)
+    if summary.complete_with is not None:
+        console.print(Text(f"An aspect is incomplete; to complete it: {summary.complete_with}"), soft_wrap=True)
+    for text in summary.same_vectors:
+        console.print(Text(f"All images have the same vector under {text!r}: the model that made them is broken"))
+
+
+def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
+    lines = []
+    if summary.images or summary.parts:
+        rate = summary.images / summary.seconds if summary.seconds else 0.0
+        lines.append(f"indexed {summary.images:,} images in {summary.seconds:.1f} s ({rate:.1f} images/s)")
+    if summary.aspects_added:
+        lines.append(f"added to the images there before: {', '.join(aspect.text for aspect in summary.aspects_added)}")
+    if not lines:
+        lines.append("nothing was missing")
+    if summary.errors:
+        lines.append(f"{summary.errors:,} could not be indexed, or not wholly; reasons: tpips-index info {out}")
+    if summary.changed or summary.vanished:
+        lines.append(
+            f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
+            "keeps them as they were. Restore them, or build a new index with another --out"
+        )
+    lines.append(f"{out} holds {summary.total_images:,} images")
+    return lines
+
+
+def _info_tables(summary: IndexSummary) -> list[Table]:
+    facts = Table(show_header=False, title="Index", title_justify="left")
+    for name, value in (
+        ("directory", summary.path),
+        ("model", f"{summary.model}, {summary.dim} dimensions"),
+        ("fingerprint", summary.fingerprint),
+        ("recommended overall penalty", f"{summary.recommended_overall_penalty:g}"),
+        ("source", summary.source),
+        ("images", f"{summary.images:,} in {summary.parts:,} part{'s' if summary.parts != 1 else ''}"),
+        ("errors", f"{summary.errors:,}"),
+    ):
+        facts.add_row(name, Text(value, overflow="fold"))
+    aspects = Table("aspect", "folder", "bytes", "state", title="Aspects", title_justify="left")
+    for aspect in summary.aspects:
+        state = "complete" if aspect.complete else "incomplete"
+        aspects.add_row(Text(aspect.text), Text(aspect.slug), f"{aspect.bytes:,}", state)
+    if not summary.errors:
+        return [facts, aspects]
+    errors = Table("count", "reason", title="Not indexed, or not wholly", title_justify="left")
+    for reason, count in summary.errors_by_reason.items():
+        errors.add_row(f"{count:,}", Text(reason))
+    return [facts, aspects, errors]

@@ -1,0 +1,246 @@
+"""The manifest: the one file that says what an index holds, and in which order."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tpips_model.aspects import Aspect
+from tpips_model.errors import AspectError, TpipsError
+
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "FileRecord",
+    "IndexDirectoryError",
+    "Manifest",
+    "ModelRecord",
+    "PartRecord",
+    "SourceRecord",
+    "errors_file",
+    "items_file",
+    "vectors_file",
+]
+
+FORMAT = "tpips-index"
+FORMAT_VERSION = 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_Value = TypeVar("_Value")
+
+
+class IndexDirectoryError(TpipsError):
+    """An index directory that cannot be read or written; the message says why and what to do."""
+
+
+def items_file(part: int) -> str:
+    """Return the path of a part's items inside the index directory."""
+    return f"items/part-{part:05d}.parquet"
+
+
+def errors_file(part: int) -> str:
+    """Return the path of a part's error ledger inside the index directory."""
+    return f"errors/part-{part:05d}.parquet"
+
+
+def vectors_file(aspect: Aspect, part: int) -> str:
+    """Return the path of a part's vectors under one aspect inside the index directory."""
+    return f"aspects/{aspect.slug}/part-{part:05d}.npy"
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """Size and checksum of one file of a part."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """What one shard became: ``rows`` items, ``errors`` ledger lines, and the files that hold them."""
+
+    id: int
+    shard: str
+    rows: int
+    errors: int
+    files: Mapping[str, FileRecord]
+
+    def has(self, aspect: Aspect) -> bool:
+        """Tell whether this part's vectors under ``aspect`` are written."""
+        return vectors_file(aspect, self.id) in self.files
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """The model that made the vectors; a query must be embedded by one of the same fingerprint."""
+
+    name: str
+    fingerprint: str
+    dim: int
+    prompt_template: str
+    recommended_overall_penalty: float
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """Where the pictures are: the kind of source and its root, relative to the index directory."""
+
+    kind: str
+    root: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index holds; row order is the order of ``parts``, then the row within the part."""
+
+    model: ModelRecord
+    source: SourceRecord
+    aspects: tuple[Aspect, ...]
+    parts: tuple[PartRecord, ...]
+
+    @property
+    def complete_aspects(self) -> tuple[Aspect, ...]:
+        """The aspects under which every part has its vectors."""
+        return tuple(aspect for aspect in self.aspects if all(part.has(aspect) for part in self.parts))
+
+    def to_json(self) -> str:
+        """Return the manifest's text: the same bytes for the same content, wherever and whenever written."""
+        record = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "model": {
+                "name": self.model.name,
+                "fingerprint": self.model.fingerprint,
+                "dim": self.model.dim,
+                "prompt_template": self.model.prompt_template,
+                "recommended_overall_penalty": self.model.recommended_overall_penalty,
+            },
+            "source": {"kind": self.source.kind, "root": self.source.root},
+            "aspects": [{"text": aspect.text, "slug": aspect.slug} for aspect in self.aspects],
+            "parts": [self._part_to_record(part) for part in self.parts],
+        }
+        return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+    def _part_to_record(self, part: PartRecord) -> dict[str, Any]:
+        # Files in one order, however the part grew: an aspect added later gives the text of one asked at once.
+        names = [name for name in _file_names(part.id, self.aspects) if name in part.files]
+        return {
+            "id": part.id,
+            "shard": part.shard,
+            "rows": part.rows,
+            "errors": part.errors,
+            "files": {n: {"bytes": part.files[n].bytes, "sha256": part.files[n].sha256} for n in names},
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """Read a manifest's text, trusting nothing in it.
+
+        Raises:
+            IndexDirectoryError: It is no manifest, of a newer format version, or names a file it must not name.
+        """
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise IndexDirectoryError(
+                f"manifest.json is damaged (no valid JSON: {error}); build the index anew"
+            ) from error
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise IndexDirectoryError(f'manifest.json is not of a {FORMAT} (its "format" should be "{FORMAT}")')
+        version = _get(record, "format_version", int)
+        if version != FORMAT_VERSION:
+            raise IndexDirectoryError(
+                f"this index has format version {version}, and this program reads version {FORMAT_VERSION}; "
+                f"{'update tpips-retrieval' if version > FORMAT_VERSION else 'build the index anew'}"
+            )
+        aspects = tuple(_aspect(entry) for entry in _get(record, "aspects", list))
+        if len({aspect.slug for aspect in aspects}) != len(aspects):
+            raise IndexDirectoryError("manifest.json names an aspect twice; build the index anew")
+        parts = tuple(_part(entry, aspects) for entry in _get(record, "parts", list))
+        for field in ("id", "shard"):
+            if len({getattr(part, field) for part in parts}) != len(parts):
+                raise IndexDirectoryError(f"manifest.json has two parts of one {field}; build the index anew")
+        source = _get(record, "source", dict)
+        return cls(
+            model=_model(_get(record, "model", dict)),
+            source=SourceRecord(kind=_get(source, "kind", str), root=_get(source, "root", str)),
+            aspects=aspects,
+            parts=parts,
+        )
+
+
+def _file_names(part: int, aspects: tuple[Aspect, ...]) -> list[str]:
+    return [items_file(part), errors_file(part), *(vectors_file(aspect, part) for aspect in aspects)]
+
+
+def _get(record: Any, name: str, kind: type[_Value]) -> _Value:
+    value = record.get(name) if isinstance(record, dict) else None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise IndexDirectoryError(
+            f'manifest.json is damaged: "{name}" should be {kind.__name__}, but is {value!r:.80}; build the index anew'
+        )
+    return value
+
+
+def _count(record: Any, name: str) -> int:
+    value = _get(record, name, int)
+    if value < 0:
+        raise IndexDirectoryError(f'manifest.json is damaged: "{name}" is {value}; build the index anew')
+    return value
+
+
+def _model(record: dict[str, Any]) -> ModelRecord:
+    dim = _count(record, "dim")
+    if not 1 <= dim <= 1 << 20:
+        raise IndexDirectoryError(f'manifest.json is damaged: "dim" is {dim}; build the index anew')
+    return ModelRecord(
+        name=_get(record, "name", str),
+        fingerprint=_get(record, "fingerprint", str),
+        dim=dim,
+        prompt_template=_get(record, "prompt_template", str),
+        recommended_overall_penalty=_get(record, "recommended_overall_penalty", float),
+    )
+
+
+def _aspect(record: Any) -> Aspect:
+    try:
+        aspect = Aspect(_get(record, "text", str))
+    except AspectError as error:
+        raise IndexDirectoryError(f"manifest.json names an aspect that is none: {error}") from error
+    # The slug becomes a folder's name, so it must be the one that the text gives and nothing else.
+    if aspect.slug != _get(record, "slug", str):
+        raise IndexDirectoryError(
+            f"manifest.json gives aspect {aspect.text!r} the slug {record['slug']!r}, which should be {aspect.slug!r}"
+        )
+    return aspect
+
+
+def _part(record: Any, aspects: tuple[Aspect, ...]) -> PartRecord:
+    part_id = _count(record, "id")
+    allowed = _file_names(part_id, aspects)
+    files: dict[str, FileRecord] = {}
+    for name, entry in _get(record, "files", dict).items():
+        if name not in allowed:
+            raise IndexDirectoryError(
+                f"manifest.json lets part {part_id} name the file {name!r}, which no part may have; "
+                "build the index anew"
+            )
+        digest = _get(entry, "sha256", str)
+        if not _SHA256.fullmatch(digest):
+            raise IndexDirectoryError(f"manifest.json is damaged: {name} has the checksum {digest!r:.80}")
+        files[name] = FileRecord(bytes=_count(entry, "bytes"), sha256=digest)
+    for name in (items_file(part_id), errors_file(part_id)):
+        if name not in files:
+            raise IndexDirectoryError(f"manifest.json is damaged: part {part_id} lacks {name}; build the index anew")
+    return PartRecord(
+        id=part_id,
+        shard=_get(record, "shard", str),
+        rows=_count(record, "rows"),
+        errors=_count(record, "errors"),
+        files=files,
+    )

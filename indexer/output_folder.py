@@ -1,0 +1,103 @@
+"""The folder an index is written to: claimed by one program, freed of what a killed one left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from indexer.directory import MANIFEST_FILE, IndexDirectory
+from indexer.durable import TEMPORARY_SUFFIX, make_folder, write_failure
+from indexer.lock import LOCK_FILE, writer_lock
+from indexer.manifest import IndexDirectoryError
+from tpips_model.errors import TpipsError
+
+__all__ = ["GALLERY_FOLDER", "output_folder"]
+
+GALLERY_FOLDER = "gallery"
+_PART_FOLDERS = ("items", "errors", "aspects")
+_PART_FILE = re.compile(r"part-\d+\.(parquet|npy)")
+
+
+@contextmanager
+def output_folder(out: Path) -> Iterator[IndexDirectory | None]:
+    """Claim a folder for writing an index, for as long as the block runs.
+
+    Args:
+        out: A folder that does not exist, is empty, or holds an index, finished or not.
+
+    Yields:
+        The index that is there, checked, or ``None``.
+
+    Raises:
+        IndexDirectoryError: Something else is there, it cannot be written, another program writes to it, or the index
+            in it is damaged.
+    """
+    existed = out.exists()
+    _refuse_strangers(out)
+    make_folder(out)
+    with writer_lock(out):
+        index = IndexDirectory.open(out) if (out / MANIFEST_FILE).exists() else None
+        _remove_leftovers(out, index)
+        try:
+            yield index
+        except TpipsError:
+            if not (out / MANIFEST_FILE).exists():
+                _discard(out, keep_folder=existed)
+            raise
+
+
+def _refuse_strangers(out: Path) -> None:
+    """Refuse a folder that holds anything but an index: a build must not mix with somebody's files."""
+    try:
+        names = set(os.listdir(out))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise write_failure(out, error) from error
+    if not names or MANIFEST_FILE in names:
+        return
+    # What a build killed before its first part leaves behind.
+    begun = {LOCK_FILE, GALLERY_FOLDER, MANIFEST_FILE + TEMPORARY_SUFFIX, *_PART_FOLDERS}
+    if LOCK_FILE not in names or not names <= begun:
+        strange = sorted(names - begun) or sorted(names)
+        raise IndexDirectoryError(
+            f"the output folder {out} holds something that is no index, such as {strange[0]!r}; give a new or empty "
+            "folder with --out"
+        )
+
+
+def _remove_leftovers(out: Path, index: IndexDirectory | None) -> None:
+    """Remove temporary files, and part files that no manifest names, as a killed build leaves them."""
+    named = {name for part in index.manifest.parts for name in part.files} if index is not None else set()
+    aspects = out / "aspects"
+    slugs = sorted(aspects.iterdir()) if aspects.is_dir() else []
+    try:
+        for folder in (out, out / "items", out / "errors", *slugs):
+            for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+                part_file = folder != out and _PART_FILE.fullmatch(path.name)
+                orphan = part_file and path.relative_to(out).as_posix() not in named
+                if orphan or path.name.endswith(TEMPORARY_SUFFIX):
+                    path.unlink()
+        for folder in slugs:
+            if folder.is_dir() and not os.listdir(folder):
+                folder.rmdir()
+    except OSError as error:
+        raise write_failure(out, error) from error
+
+
+def _discard(out: Path, *, keep_folder: bool) -> None:
+    """Take back what a build that came to nothing has made, so that nothing half-written stays."""
+    # The fault that ended the build is what the user must see; what resists removal here is harmless.
+    with contextlib.suppress(OSError, TpipsError):
+        _remove_leftovers(out, None)
+        for name in _PART_FOLDERS:
+            if (out / name).is_dir():
+                (out / name).rmdir()
+        if os.listdir(out) == [LOCK_FILE]:
+            (out / LOCK_FILE).unlink()
+            if not keep_folder:
+                out.rmdir()

@@ -1,0 +1,132 @@
+"""Writing parts: items, error ledger and vectors, checked row by row, the same bytes for the same content."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from indexer.columns import Item, LedgerLine, error_table, item_table
+from indexer.directory import MANIFEST_FILE
+from indexer.durable import make_folder, write_durably
+from indexer.manifest import FileRecord, Manifest, PartRecord, errors_file, items_file, vectors_file
+from tpips_model.aspects import Aspect
+from tpips_model.errors import ModelError
+
+__all__ = ["NORM_TOLERANCE", "write_manifest", "write_part", "write_vectors"]
+
+NORM_TOLERANCE = 1e-3
+
+
+def write_part(
+    index: Path,
+    part: int,
+    *,
+    shard: str,
+    items: Sequence[Item],
+    errors: Sequence[LedgerLine],
+    vectors: Mapping[Aspect, NDArray[np.float32]],
+) -> PartRecord:
+    """Write all files of one part; until the manifest names them, they count for nothing.
+
+    Args:
+        index: The index directory.
+        part: The part's number.
+        shard: The name of the shard that it came from.
+        items: One per row.
+        errors: What was skipped, and why.
+        vectors: For every aspect float32 (rows, D), unit rows; row i belongs to item i.
+
+    Raises:
+        ModelError: A vector is not finite or not of unit length.
+        IndexDirectoryError: A file cannot be written.
+    """
+    keys = [item.key for item in items]
+    for aspect, rows in vectors.items():
+        _check_vectors(aspect, rows, keys)
+    files = {
+        items_file(part): _write(index / items_file(part), _parquet_bytes(item_table(items))),
+        errors_file(part): _write(index / errors_file(part), _parquet_bytes(error_table(errors))),
+    }
+    for aspect, rows in vectors.items():
+        files[vectors_file(aspect, part)] = write_vectors(index, part, aspect=aspect, vectors=rows, keys=keys)
+    return PartRecord(id=part, shard=shard, rows=len(items), errors=len(errors), files=files)
+
+
+def write_vectors(
+    index: Path, part: int, *, aspect: Aspect, vectors: NDArray[np.float32], keys: Sequence[str]
+) -> FileRecord:
+    """Write a part's vectors under one aspect as float16.
+
+    Args:
+        index: The index directory.
+        part: The part's number.
+        aspect: The aspect.
+        vectors: float32 (rows, D), unit rows.
+        keys: The rows' keys, for the message about a bad vector.
+
+    Raises:
+        ModelError: A vector is not finite or not of unit length within ``NORM_TOLERANCE``; the message has its key.
+        IndexDirectoryError: The file cannot be written.
+    """
+    _check_vectors(aspect, vectors, keys)
+    stream = io.BytesIO()
+    half = np.ascontiguousarray(vectors, dtype="<f2")
+    np.lib.format.write_array(stream, half, version=(1, 0), allow_pickle=False)
+    return _write(index / vectors_file(aspect, part), stream.getvalue())
+
+
+def write_manifest(index: Path, manifest: Manifest) -> None:
+    """Replace the index's manifest; from this moment its parts are what the index holds.
+
+    Raises:
+        IndexDirectoryError: It cannot be written.
+    """
+    _write(index / MANIFEST_FILE, manifest.to_json().encode())
+
+
+def _check_vectors(aspect: Aspect, vectors: NDArray[np.float32], keys: Sequence[str]) -> None:
+    if vectors.ndim != 2 or len(vectors) != len(keys):
+        raise ModelError(
+            f"the model gave vectors of shape {vectors.shape} under {aspect.text!r} for {len(keys)} images"
+        )
+    # In float64, since the squares of large float32 values overflow and would hide behind a mere infinity.
+    norms = np.sqrt(np.square(vectors, dtype=np.float64).sum(axis=1))
+    bad = np.flatnonzero(~(np.abs(norms - 1.0) <= NORM_TOLERANCE))
+    if len(bad) == 0:
+        return
+    row = int(bad[0])
+    what = f"of length {norms[row]:.6g}" if np.isfinite(norms[row]) else "that is not finite"
+    raise ModelError(
+        f"the model gave a vector {what} for {keys[row]!r} under {aspect.text!r}, where unit length "
+        f"(±{NORM_TOLERANCE}) is expected ({len(bad)} of {len(keys)} such vectors in this part); nothing of this part "
+        "was written"
+    )
+
+
+def _parquet_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    # Every setting that shapes the bytes is named, so that a change of the library's defaults cannot.
+    pq.write_table(
+        table,
+        sink,
+        version="2.6",
+        data_page_version="1.0",
+        compression="zstd",
+        compression_level=3,
+        use_dictionary=True,
+        write_statistics=True,
+        row_group_size=65536,
+        store_schema=False,
+    )
+    return bytes(sink.getvalue())
+
+
+def _write(path: Path, payload: bytes) -> FileRecord:
+    make_folder(path.parent)
+    return write_durably(path, payload)

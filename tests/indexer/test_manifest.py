@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from indexer.manifest import (
+    FileRecord,
+    IndexDirectoryError,
+    Manifest,
+    ModelRecord,
+    PartRecord,
+    SourceRecord,
+    errors_file,
+    items_file,
+    vectors_file,
+)
+from tpips_model import OVERALL, Aspect
+
+BRUSHWORK = Aspect("brushwork")
+
+
+def a_part(number: int, *aspects: Aspect) -> PartRecord:
+    names = [*(vectors_file(aspect, number) for aspect in aspects), errors_file(number), items_file(number)]
+    files = {name: FileRecord(bytes=number + place, sha256=f"{place:064x}") for place, name in enumerate(names)}
+    return PartRecord(id=number, shard=f"shard-{number}", rows=3, errors=1, files=files)
+
+
+def a_manifest(*parts: PartRecord) -> Manifest:
+    model = ModelRecord("stub", "stub:1", 16, "similar by {aspect}", 0.25)
+    aspects = (OVERALL, BRUSHWORK)
+    return Manifest(model, SourceRecord("folder", "../Bilder é"), aspects, parts or (a_part(0, *aspects),))
+
+
+def damaged(**changes: Any) -> str:
+    record = json.loads(a_manifest().to_json())
+    for path, value in changes.items():
+        *steps, last = path.split("__")
+        place = record
+        for step in steps:
+            place = place[int(step) if step.isdigit() else step]
+        place[last] = value
+    return json.dumps(record)
+
+
+def test_text_round_trips_and_is_one_line_of_keys_in_order() -> None:
+    manifest = a_manifest()
+    text = manifest.to_json()
+    assert Manifest.from_json(text) == manifest
+    assert Manifest.from_json(text).to_json() == text
+    assert list(json.loads(text)) == ["format", "format_version", "model", "source", "aspects", "parts"]
+    assert text.endswith("}\n")
+    assert "../Bilder é" in text
+
+
+def test_text_does_not_depend_on_the_order_in_which_files_were_added() -> None:
+    part = a_part(0, OVERALL, BRUSHWORK)
+    backwards = PartRecord(part.id, part.shard, part.rows, part.errors, dict(reversed(part.files.items())))
+    assert a_manifest(part).to_json() == a_manifest(backwards).to_json()
+
+
+def test_an_aspect_is_complete_when_every_part_has_it() -> None:
+    manifest = a_manifest(a_part(0, OVERALL, BRUSHWORK), a_part(1, OVERALL))
+    assert manifest.complete_aspects == (OVERALL,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "items/../../x.parquet",
+        "items/part-00001.parquet",  # another part's
+        "aspects/lighting/part-00000.npy",  # an aspect that the index does not have
+        "aspects/../overall/part-00000.npy",
+        "manifest.json",
+    ],
+)
+def test_a_file_that_no_part_may_have_is_refused(name: str) -> None:
+    record = json.loads(a_manifest().to_json())
+    record["parts"][0]["files"][name] = {"bytes": 1, "sha256": "0" * 64}
+    with pytest.raises(IndexDirectoryError, match="which no part may have"):
+        Manifest.from_json(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "damaged .no valid JSON"),
+        ("[" * 100_000, "damaged .no valid JSON"),
+        ("[]", "is not of a tpips-index"),
+        (damaged(format="other"), "is not of a tpips-index"),
+        (damaged(format_version=2), "format version 2, and this program reads version 1; update tpips-retrieval"),
+        (damaged(format_version=0), "build the index anew"),
+        (damaged(format_version="1"), '"format_version" should be int'),
+        (damaged(model__dim=0), '"dim" is 0'),
+        (damaged(model__dim=True), '"dim" should be int'),
+        (damaged(model__name=None), '"name" should be str'),
+        (damaged(aspects__0__slug="../overall"), "slug '../overall', which should be 'overall'"),
+        (damaged(aspects__0__text=""), "an aspect that is none"),
+        (damaged(aspects=[{"text": "overall", "slug": "overall"}] * 2), "names an aspect twice"),
+        (damaged(parts__0__rows=-1), '"rows" is -1'),
+        (damaged(parts__0__files={}), "part 0 lacks items/part-00000.parquet"),
+        (damaged(parts=[json.loads(a_manifest().to_json())["parts"][0]] * 2), "two parts of one id"),
+        (damaged(source="folder"), '"source" should be dict'),
+    ],
+)
+def test_damage_is_named(text: str, message: str) -> None:
+    with pytest.raises(IndexDirectoryError, match=message):
+        Manifest.from_json(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault of the code
+@given(data=st.data())
+def test_no_damage_raises_anything_else(data: st.DataObject) -> None:
+    record = copy.deepcopy(json.loads(a_manifest().to_json()))
+    place = record
+    while True:
+        step = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else list(range(len(place)))))
+        if not isinstance(place[step], dict | list) or not place[step] or data.draw(st.booleans()):
+            break
+        place = place[step]
+    place[step] = data.draw(JSON)
+    try:
+        manifest = Manifest.from_json(json.dumps(record))
+    except IndexDirectoryError:
+        return
+    assert Manifest.from_json(manifest.to_json()) == manifest
