@@ -1,0 +1,106 @@
+"""The command ``tpips-index``: build and info from the indexer, and query."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from indexer.command_line import app
+from search.hits import Hits
+from search.page import write_page
+from search.searcher import Searcher
+from search.term_text import parse_term_text
+from tpips_model.errors import TpipsError
+
+__all__ = ["app", "main"]
+
+INTERRUPTED = 130
+
+
+@app.command()
+def query(
+    directory: Annotated[Path, typer.Argument(help="The index directory.")],
+    term: Annotated[
+        list[str],
+        typer.Option(
+            metavar="IMAGE:ASPECT[:WEIGHT]",
+            help="An image (a file, or the key of an indexed picture), the aspect to compare by, and how much it "
+            "counts (1 by default, negative for unlike). May be given several times.",
+        ),
+    ],
+    penalty: Annotated[
+        float,
+        typer.Option(
+            help="Overall penalty: how much overall similarity is taken off, so that the hits differ otherwise."
+        ),
+    ] = 0.0,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="How many hits.")] = 10,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the pictures to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    include_queries: Annotated[
+        bool, typer.Option("--include-queries", help="Keep the pictures asked with among the hits.")
+    ] = False,
+    data_root: Annotated[
+        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
+    ] = None,
+) -> None:
+    """Find pictures by one sense of similarity, or by several at once.
+
+    For example: tpips-index query index --term "a.jpg:color palette" --term b.jpg:brushwork:0.7
+    """
+    if html is not None and as_json:
+        raise typer.BadParameter("give --html or --json, not both")
+    searcher = Searcher.open(directory, data_root=data_root)
+    terms = [parse_term_text(text, searcher) for text in term]
+    hits = searcher.query(terms, k=k, overall_penalty=penalty, exclude_queries=not include_queries)
+    if as_json:
+        typer.echo(hits.to_json(indent=1))
+    elif html is not None:
+        write_page(hits, html)
+        typer.echo(f"wrote {html} with {len(hits)} {'picture' if len(hits) == 1 else 'pictures'}")
+    else:
+        Console().print(_table(hits))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; a fault of the user's is one line on standard error and exit status 1."""
+    try:
+        app(args=arguments)
+    except TpipsError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _table(hits: Hits) -> Table:
+    table = Table("#", "key", title=_title(hits), title_justify="left")
+    table.add_column("score", justify="right")
+    for asked in hits.terms:
+        table.add_column(Text(f"{asked.aspect.text}\n× {asked.weight:g}"), justify="right")
+    for rank, hit in enumerate(hits, start=1):
+        shares = (f"{share:+.4f}" for share in hit.contributions)
+        table.add_row(str(rank), Text(_printable(hit.key), overflow="fold"), f"{hit.score:.4f}", *shares)
+    return table
+
+
+def _printable(key: str) -> str:
+    # A key is whatever a file was called, and must not command the terminal.
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in key)
+
+
+def _title(hits: Hits) -> str:
+    return f"best {len(hits)} of {hits.total:,}" + (
+        f", overall penalty {hits.overall_penalty:g}" if hits.overall_penalty else ""
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""The results of a query."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from indexer import IndexDirectory
+from search.query_image import QueryImage
+from tpips_model.aspects import Aspect
+from tpips_model.images import to_rgb
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Hit", "Hits", "QueryTerm"]
+
+
+@dataclass(frozen=True, eq=False)
+class QueryTerm:
+    """A term as the index understood it.
+
+    Attributes:
+        label: What to call its image: the key, or the file's name.
+        aspect: The aspect, in the words that are indexed.
+        weight: The weight.
+    """
+
+    label: str
+    aspect: Aspect
+    weight: float
+    source: QueryImage = field(repr=False)
+
+    def image(self, *, at_least: int | None = None) -> Image.Image:
+        """Return the term's image as RGB, as ``Hit.image`` does.
+
+        Raises:
+            TpipsError: The item's picture cannot be read any more.
+        """
+        return self.source.image(at_least=at_least)
+
+
+@dataclass(frozen=True, eq=False)
+class Hit:
+    """One result.
+
+    Attributes:
+        key: The item's key.
+        score: Σ of the contributions: a weighted sum of inner products of unit vectors, not normalised. One term of
+            weight 1 without penalty gives the cosine similarity, in [-1, 1].
+        contributions: What each term adds to the score, in the order of the terms: w(f_aspect − λ·f_overall).
+        row: The item's row in the index.
+        metadata: The columns that came with the data.
+    """
+
+    key: str
+    score: float
+    contributions: tuple[float, ...]
+    row: int
+    metadata: Mapping[str, Any]
+    record: Mapping[str, Any] = field(repr=False)
+    index: IndexDirectory = field(repr=False)
+
+    def image(self, *, at_least: int | None = None) -> Image.Image:
+        """Return the item's picture as RGB, upright.
+
+        Args:
+            at_least: If given, a JPEG may come smaller, with both sides of at least this many pixels; much faster.
+
+        Raises:
+            IndexDirectoryError: It is no longer where it was when it was indexed.
+            ImageError: It cannot be decoded.
+        """
+        return to_rgb(self.index.item_bytes(self.record), at_least=at_least)
+
+
+class Hits(Sequence[Hit]):
+    """The results of one query, best first.
+
+    Attributes:
+        terms: What was asked.
+        overall_penalty: λ.
+        total: N, the number of items searched.
+    """
+
+    def __init__(
+        self,
+        hits: Sequence[Hit],
+        *,
+        terms: Sequence[QueryTerm],
+        overall_penalty: float,
+        total: int,
+        sample_scores: Callable[[], NDArray[np.float64]],
+    ) -> None:
+        self._hits = tuple(hits)
+        self._sample_scores = sample_scores
+        self.terms = tuple(terms)
+        self.overall_penalty = overall_penalty
+        self.total = total
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Hits: ...
+
+    def __getitem__(self, index: int | slice) -> Hit | Hits:
+        if isinstance(index, slice):
+            return Hits(
+                self._hits[index],
+                terms=self.terms,
+                overall_penalty=self.overall_penalty,
+                total=self.total,
+                sample_scores=self._sample_scores,
+            )
+        return self._hits[index]
+
+    def __repr__(self) -> str:
+        asked = " + ".join(f"{term.weight:g} × {term.label} by {term.aspect}" for term in self.terms)
+        return f"<Hits: {len(self)} of {self.total:,} items for {asked}>"
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys, best first."""
+        return [hit.key for hit in self._hits]
+
+    def image(self, position: int) -> Image.Image:
+        """Return the picture of the hit at ``position`` as RGB, upright."""
+        return self._hits[position].image()
+
+    def percentile(self, score: float) -> float:
+        """Return how many percent of the index's items score lower than ``score`` for this query, in [0, 100].
+
+        Scores of different aspects, models and penalties are on different scales, so that no one threshold tells
+        "similar" from "not"; this tells how rare a score is. Beyond 10,000 items it goes by 10,000 of them, evenly
+        spaced over the index.
+        """
+        scores = self._sample_scores()
+        return 100.0 * float(np.searchsorted(scores, score)) / len(scores) if len(scores) else 0.0
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """Return one dictionary a hit: rank (from 1), key, score, row, contributions, metadata; JSON types only."""
+        return [
+            {
+                "rank": rank,
+                "key": hit.key,
+                "score": hit.score,
+                "row": hit.row,
+                "contributions": list(hit.contributions),
+                "metadata": {name: _json_value(value) for name, value in hit.metadata.items()},
+            }
+            for rank, hit in enumerate(self._hits, start=1)
+        ]
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the query and its hits as JSON: terms, overall_penalty, total, hits."""
+        record = {
+            "terms": [{"image": term.label, "aspect": term.aspect.text, "weight": term.weight} for term in self.terms],
+            "overall_penalty": self.overall_penalty,
+            "total": self.total,
+            "hits": self.to_records(),
+        }
+        return json.dumps(record, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a table: rank, key, score, row, ``contribution_<n>`` per term from 1, and the metadata columns.
+
+        A metadata column of a name that is taken gets the prefix ``metadata_``.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Hits.to_pandas needs pandas; install it with: pip install pandas") from error
+        shares = [f"contribution_{number}" for number in range(1, len(self.terms) + 1)]
+        own = ["rank", "key", "score", "row", *shares]
+        rows = []
+        for rank, hit in enumerate(self._hits, start=1):
+            row = dict(zip(own, (rank, hit.key, hit.score, hit.row, *hit.contributions), strict=True))
+            row.update({f"metadata_{name}" if name in own else name: v for name, v in hit.metadata.items()})
+            rows.append(row)
+        return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=own)
+
+    def _repr_html_(self) -> str:
+        """Return the results as HTML for a notebook, with the pictures inside."""
+        from search.page import render_fragment
+
+        return render_fragment(self)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no NaN and no infinity
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

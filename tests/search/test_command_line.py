@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from search import command_line
+from search.command_line import app, main
+from tests.fixtures.indices import StubEmbedder, write_index
+
+TERMS = ("--term", "picture 01:brushwork", "--term", "picture 02:color palette:-0.5")
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["query", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_table(gallery: Path) -> None:
+    printed = run(str(gallery), *TERMS, "-k", "3", "--penalty", "0.3")
+    for word in ("best 3 of 30, overall penalty 0.3", "brushwork", "color palette", "× -0.5"):
+        assert word in printed
+    assert printed.count("picture ") == 3
+
+
+def test_a_key_cannot_command_the_terminal(tmp_path: Path) -> None:
+    keys = ["\x1b[2Jcleared\r\n", "[red]plain[/red]"]
+    index = write_index(tmp_path / "index", {"overall": np.eye(2, dtype=np.float32)}, keys=keys)
+    printed = run(str(index), "--term", f"{keys[1]}:overall", "--include-queries")
+    assert "\x1b[2J" not in printed
+    assert "cleared" in printed
+    assert "[red]plain[/red]" in printed
+
+
+def test_json_and_files(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.searcher.load_model", lambda name: StubEmbedder())
+    path = gallery / "gallery" / "000004.png"
+    record = json.loads(run(str(gallery), "--term", f"{path}:Brushwork:0.5", "--json", "--k", "40"))
+    assert record["terms"] == [{"image": "000004.png", "aspect": "brushwork", "weight": 0.5}]
+    assert len(record["hits"]) == 29
+    kept = json.loads(run(str(gallery), "--term", f"{path}:Brushwork:0.5", "--json", "--include-queries"))
+    assert kept["hits"][0]["key"] == "picture 04"
+
+
+def test_html(gallery: Path, tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    assert run(str(gallery), *TERMS, "--html", str(target)).startswith(f"wrote {target} with 10 pictures")
+    assert target.read_text(encoding="utf-8").count("data:image/jpeg") == 12
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["query"],
+        ["query", "somewhere"],
+        ["query", "somewhere", *TERMS, "-k", "0"],
+        ["query", "somewhere", *TERMS, "--html", "x.html", "--json"],
+        ["query", "somewhere", *TERMS, "--penalty", "much"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    printed = capsys.readouterr()
+    assert "Usage:" in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{missing}", *TERMS], "error: index {missing} does not exist"),
+        (
+            ["{gallery}", "--term", "picture 01:line art"],
+            "error: aspect 'line art' is not indexed; indexed aspects: 'overall'",
+        ),
+        (["{gallery}", "--term", "pictur 01:brushwork"], "error: 'pictur 01' is neither the key"),
+        (["{gallery}", "--term", "picture 01"], "error: the term 'picture 01' should be IMAGE:ASPECT"),
+        (["{gallery}", *TERMS, "--html", "{missing}/x/p.html"], "error: cannot write the page"),
+        (["{gallery}", *TERMS, "--penalty", "nan"], "error: the overall penalty must be a finite number"),
+    ],
+)
+def test_a_users_fault_is_one_line_and_exit_status_1(
+    gallery: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"{gallery}": str(gallery), "{missing}": str(tmp_path / "missing")}
+
+    def filled(text: str) -> str:
+        for name, value in names.items():
+            text = text.replace(name, value)
+        return text
+
+    with pytest.raises(SystemExit, match="1"):
+        main(["query", *map(filled, arguments)])
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(filled(message))
+    assert printed.err.count("\n") == 1
+
+
+def test_interrupted(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line.Searcher, "open", interrupt)
+    with pytest.raises(SystemExit, match="130"):
+        main(["query", str(gallery), *TERMS])
+
+
+def test_as_a_program(gallery: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "search.command_line", "query", str(gallery), *TERMS, "--json"],
+        capture_output=True, text=True, encoding="utf-8", check=True,
+    )  # fmt: skip
+    assert len(json.loads(ran.stdout)["hits"]) == 10
+
+
+def test_importing_search_loads_no_library_it_may_not_need() -> None:
+    program = (
+        "import sys, search; print([name for name in "
+        "('torch', 'transformers', 'pandas', 'jinja2', 'typer', 'faiss', 'rich') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
