@@ -61,11 +61,14 @@ def load_model(
         ModelError: No such model, or it is damaged; the message says what.
     """
     name, options = _split(os.fspath(name_or_path))
-    if name in BUNDLED_MODELS:
-        module, function = BUNDLED_MODELS[name].split(":")
-        return getattr(import_module(module), function)()
     given = {"revision": revision, "dtype": dtype, "min_pixels": min_pixels, "max_pixels": max_pixels}
     options |= {key: value for key, value in given.items() if value is not None}
+    if name in BUNDLED_MODELS:
+        if options or max_tokens_per_batch is not None:
+            named = [*options, *(["max_tokens_per_batch"] if max_tokens_per_batch is not None else [])]
+            raise ModelError(f"the bundled model {name!r} takes no {', '.join(named)}; these are for Qwen3-VL models")
+        module, function = BUNDLED_MODELS[name].split(":")
+        return getattr(import_module(module), function)()
     loading = import_module("tpips_model.qwen.model_loading")
     model = loading.load_qwen_model(
         name,
