@@ -22,7 +22,7 @@ from indexer.sources import Indexed, Shard, Source, open_source
 from tpips_model.aspects import OVERALL, Aspect, unique_aspects
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
-from tpips_model.loading import load_model
+from tpips_model.loading import load_embedder
 
 __all__ = ["build"]
 
@@ -37,7 +37,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
 
     Args:
         config: What to build.
-        embedder: The model; by default ``load_model`` loads the one that ``config`` names.
+        embedder: The model; by default ``load_embedder`` loads the one that ``config`` names.
 
     Raises:
         SourceError: There are no pictures where ``config.data`` says.
@@ -103,7 +103,11 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
     if before is not None and source is not None:
         _check_source(before, source)
     if embedder is None:
-        embedder = load_model(config.model or (old.model.name if old is not None else "mini"))
+        embedder = load_embedder(
+            config.model or (old.model.name if old is not None else "mini"),
+            max_pixels=config.max_pixels,
+            max_tokens_per_batch=config.max_tokens_per_batch,
+        )
     if old is not None:
         _check_model(out, old.model, embedder)
         return _Work(config, out, embedder, source, replace(old, aspects=aspects))

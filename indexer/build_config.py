@@ -24,7 +24,10 @@ class BuildConfig:
         out: The index directory.
         data: What ``--data`` takes; ``None`` indexes no new pictures, which needs an index.
         aspects: The aspects asked for; "overall" and those that the index has already are always added.
-        model: What ``load_model`` takes; ``None`` is the model of the index, or "mini" for a new one.
+        model: What ``load_embedder`` takes; ``None`` is the model of the index, or "mini" for a new one.
+        max_pixels: Larger pictures are shrunk to this area for the model; part of its fingerprint. ``None`` is the
+            model's own bound.
+        max_tokens_per_batch: Bound on the tokens that go through the model at once; a matter of memory alone.
         batch_size: How many pictures are embedded at once.
         shard_size: How many files of a folder become one part.
         progress: Whether a progress bar is shown on standard error.
@@ -34,6 +37,8 @@ class BuildConfig:
     data: str | None = None
     aspects: tuple[AspectLike, ...] = ()
     model: str | None = None
+    max_pixels: int | None = None
+    max_tokens_per_batch: int | None = None
     batch_size: int = 32
     shard_size: int = DEFAULT_SHARD_SIZE
     progress: bool = True

@@ -41,6 +41,13 @@ def build(
     model: Annotated[
         str | None, typer.Option(help="The model; by default that of the index, or mini for a new one.")
     ] = None,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(min=1, help="Shrink larger pictures to this area for a Qwen3-VL model (32 x 32 are one token)."),
+    ] = None,
+    max_tokens_per_batch: Annotated[
+        int | None, typer.Option(min=1, help="Bound on the tokens that go through a Qwen3-VL model at once.")
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
     shard_size: Annotated[
         int, typer.Option(min=1, help="How many files of a folder become one part.")
@@ -56,6 +63,8 @@ def build(
         data=data,
         aspects=tuple(aspect or ()),
         model=model,
+        max_pixels=max_pixels,
+        max_tokens_per_batch=max_tokens_per_batch,
         batch_size=batch_size,
         shard_size=shard_size,
         progress=progress,

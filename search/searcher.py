@@ -26,7 +26,7 @@ from tpips_model.aspects import OVERALL, Aspect, AspectLike
 from tpips_model.embedder import Embedder
 from tpips_model.errors import AspectError, ModelError
 from tpips_model.images import ImageLike
-from tpips_model.loading import load_model
+from tpips_model.loading import load_embedder
 
 __all__ = ["Searcher"]
 
@@ -209,7 +209,7 @@ class Searcher:
     def _embed(self, image: QueryImage, aspects: Sequence[Aspect]) -> Mapping[str, NDArray[np.float64]]:
         with self._model_lock:
             if self._model is None:
-                model = load_model(self.index.manifest.model.name)
+                model = load_embedder(self.index.manifest.model.name)
                 _check_model(self.index, model)
                 self._model = model
             return embed_picture(image, aspects, self._model)

@@ -39,7 +39,7 @@ def test_a_key_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 
 def test_json_and_files(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.searcher.load_model", lambda name: StubEmbedder())
+    monkeypatch.setattr("search.searcher.load_embedder", lambda name: StubEmbedder())
     path = gallery / "gallery" / "000004.png"
     record = json.loads(run(str(gallery), "--term", f"{path}:Brushwork:0.5", "--json", "--k", "40"))
     assert record["terms"] == [{"image": "000004.png", "aspect": "brushwork", "weight": 0.5}]

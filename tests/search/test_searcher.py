@@ -194,7 +194,7 @@ class TestModel:
     def test_another_fingerprint_is_refused_when_loaded(self, gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         embedder = StubEmbedder()
         embedder.fingerprint = "stub:2"
-        monkeypatch.setattr("search.searcher.load_model", lambda name: embedder)
+        monkeypatch.setattr("search.searcher.load_embedder", lambda name: embedder)
         searcher = Searcher.open(gallery)
         assert len(searcher.query([("picture 01", "brushwork")])) == 10
         with pytest.raises(ModelError, match="cannot be compared"):
@@ -207,7 +207,7 @@ class TestModel:
             loaded.append(name)
             return StubEmbedder()
 
-        monkeypatch.setattr("search.searcher.load_model", load)
+        monkeypatch.setattr("search.searcher.load_embedder", load)
         searcher = Searcher.open(gallery)
         searcher.query([("picture 01", "brushwork")])
         assert loaded == []
