@@ -40,7 +40,7 @@ def decode(owner: _Owner, data: bytes, embedder: Embedder) -> Decoded[_Owner]:
         ImageError: They cannot be decoded; the message is the reason alone.
     """
     try:
-        image, (width, height) = to_rgb_with_size(data, at_least=getattr(embedder, "decode_at_least", None))
+        image, (width, height) = to_rgb_with_size(data, at_least=embedder.decode_at_least)
     except ImageError as error:
         raise ImageError(str(error).removeprefix(f"cannot read image bytes ({len(data)} bytes): ")) from error
     return Decoded(owner, image, width, height)

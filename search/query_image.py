@@ -153,7 +153,7 @@ def embed_picture(image: QueryImage, aspects: Sequence[Aspect], embedder: Embedd
     """
     assert image.picture is not None
     try:
-        pixels = to_rgb(image.picture, at_least=getattr(embedder, "decode_at_least", None))
+        pixels = to_rgb(image.picture, at_least=embedder.decode_at_least)
     except ImageError as error:
         raise ImageError(f"the query's {image.label}: {error}") from error
     vectors: Any = embedder.embed([pixels], aspects)

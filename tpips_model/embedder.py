@@ -26,6 +26,8 @@ class Embedder(Protocol):
         prompt_template: How an aspect becomes the model's text, for the record in the index.
         recommended_overall_penalty: λ of ``score = f_aspect − λ·f_overall`` that serves this model best (0.3 for
             TPIPS), the default of ``Searcher.similar`` and of the app.
+        decode_at_least: How many pixels a side the model needs at least, or ``None`` if it needs all. Index and query
+            both hand it to ``to_rgb`` as ``at_least``, so that one file becomes the same pixels in either.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Embedder(Protocol):
     fingerprint: str
     prompt_template: str
     recommended_overall_penalty: float
+    decode_at_least: int | None
 
     def embed(self, images: Sequence[ImageLike], aspects: Sequence[AspectLike]) -> NDArray[np.float32]:
         """Embed every image under every aspect.

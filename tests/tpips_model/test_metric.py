@@ -27,6 +27,7 @@ class MeanColourEmbedder:
     """Vectors that follow an image's mean colour, turned by the aspect; counts how many images it saw."""
 
     name, dim, fingerprint, prompt_template, recommended_overall_penalty = "mean-colour", 3, "mean:1", "{aspect}", 0.0
+    decode_at_least: int | None = None
 
     def __init__(self) -> None:
         self.seen = 0

@@ -232,7 +232,7 @@ def test_shards_resume_and_give_the_same_data(tmp_path):
     make_shards(plan, workers=1, on_shard=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 2), (2, 2)]
     assert plan.path(0).read_bytes() == before
-    head = new_head(torch.from_numpy(whole.features).float(), torch.randn(20, 1280), seed=0)
+    head = new_head(torch.from_numpy(whole.features).float(), torch.randn(200, 1280), seed=0)
     with torch.inference_mode():
         vectors = head.eval()(torch.from_numpy(whole.features[:4]).float(), torch.randn(2, 128))
     torch.testing.assert_close(vectors.norm(dim=-1), torch.ones(4, 2))

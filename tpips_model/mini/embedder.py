@@ -49,7 +49,7 @@ class MiniEmbedder:
     name = "mini"
     prompt_template = PROMPT_TEMPLATE
     # What `to_pixels` asks of `to_rgb`, for those who decode pictures themselves before they embed them.
-    decode_at_least = 2 * INPUT_SIZE
+    decode_at_least: int | None = 2 * INPUT_SIZE
 
     def __init__(
         self,

@@ -81,7 +81,7 @@ def _leading(rows: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     if count >= width:
         power, directions = torch.linalg.eigh(rows.T @ rows / count)
         return power.flip(0)[:rank].clamp_min(0), directions.flip(1)[:, :rank]
-    # Fewer rows than features leave most powers zero, on which eigh may fail; the rows' own products have no such.
+    # Fewer rows than features leave many powers zero, on which eigh may fail to converge.
     _, strengths, right = torch.linalg.svd(rows, full_matrices=False)
     missing = max(0, rank - len(strengths))
     power = functional.pad(strengths[:rank] ** 2 / count, (0, missing))

@@ -54,6 +54,8 @@ class LateFusion(nn.Module):
     """
 
     kind = "late"
+    # The model sees pictures at full size, up to max_pixels.
+    decode_at_least: int | None = None
 
     def __init__(
         self,
