@@ -6,8 +6,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +19,7 @@ from indexer.lock import writer_lock
 from indexer.sources import SourceError
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import tree, write_pictures
+from tests.fixtures.rights import as_nobody
 from tests.indexer.test_build import run
 from tpips_model import ModelError
 
@@ -76,19 +75,6 @@ def test_an_output_folder_that_is_a_file_or_under_one_is_an_error(tmp_path: Path
     for out in (tmp_path / "file", tmp_path / "file/index"):
         with pytest.raises(IndexDirectoryError, match=r"cannot write .*file.*; something that is no folder stands in"):
             run(out, data)
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Give up the rights of root, whom no mode bits stop."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.parametrize("existing", [False, True])

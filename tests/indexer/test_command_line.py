@@ -125,6 +125,8 @@ def test_an_interrupted_build_says_that_it_can_go_on_and_info_names_the_command(
 def test_control_c_ends_the_program_with_130(data: Path) -> None:
     program = (
         "import os, signal, indexer.build, indexer.command_line as c\n"
+        # As at a terminal; a process started in the background inherits that SIGINT is ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.fixtures.indices import StubEmbedder\n"
         "class Slow(StubEmbedder):\n"
         "    def embed(self, images, aspects):\n"

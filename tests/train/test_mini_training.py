@@ -9,9 +9,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
-from tpips_model.mini.backbone import EfficientNetLite0
+from tpips_model.mini.embedder import WEIGHTS
 from tpips_model.mini.features import FEATURE_GROUPS
 from tpips_model.mini.head import Head
 from train.mini_batches import BatchSampler
@@ -217,10 +216,7 @@ def test_seeds_of_plans_are_apart(tmp_path):
 
 @pytest.mark.slow
 def test_shards_resume_and_give_the_same_data(tmp_path):
-    torch.manual_seed(0)
-    weights = tmp_path / "backbone.safetensors"
-    save_file({name: tensor.half() for name, tensor in EfficientNetLite0().state_dict().items()}, weights)
-    plan = ShardPlan(tmp_path / "shards", weights, seed=3, families=40)
+    plan = ShardPlan(tmp_path / "shards", WEIGHTS / "backbone.safetensors", seed=3, families=40)
     seen = []
     make_shards(plan, workers=1, on_shard=lambda done, total: seen.append((done, total)))
     assert seen == [(0, 2), (1, 2), (2, 2)]
