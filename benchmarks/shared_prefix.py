@@ -1,7 +1,8 @@
 """How much ten aspects of an image cost, against one aspect and against plain forward passes.
 
 A random Qwen3-VL on the CPU embeds one picture under 1, 2, 4, … aspects: ``LateFusion.embed`` with its shared prefix
-against one pass of the library's own model for every aspect. Ratios are of medians of interleaved runs in this process.
+against one pass of the library's own model for every aspect. Ratios are of the shortest of several runs of each,
+interleaved in this process, so that other work on the machine disturbs them least.
 
 The expected ratio, from the tokens that go through the language model (attention, which grows with the square of the
 length, and the cost of a call left out): with V the vision tower's cost, c that of a token in the language model, P
@@ -10,14 +11,13 @@ the prefix's tokens and S those of one suffix,
     to one aspect      (V + c · (P + A · S)) / (V + c · (P + S))
     to plain forwards  (V + c · (P + A · S)) / (A · (V + c · (P + S)))
 
-V and c are measured: the vision tower by itself, and one suffix-less pass over the prefix.
+V and c are measured: the vision tower by itself, and what is left of a plain pass, divided by its P + S tokens.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -161,7 +161,7 @@ def library_model(backbone: Backbone) -> Any:
 
 @torch.no_grad()
 def interleaved(work: dict[Any, Callable[[], Any]], repeats: int) -> tuple[dict[Any, float], dict[Any, Any]]:
-    """Return the median seconds of each piece of work, run in turns so that drift hits all alike, and its result."""
+    """Return the least seconds of each piece of work, run in turns so that drift hits all alike, and its result."""
     results = {name: run() for name, run in work.items()}  # warms up, too
     seconds: dict[Any, list[float]] = {name: [] for name in work}
     for _ in range(repeats):
@@ -169,7 +169,7 @@ def interleaved(work: dict[Any, Callable[[], Any]], repeats: int) -> tuple[dict[
             start = time.perf_counter()
             run()
             seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(times) for name, times in seconds.items()}, results
+    return {name: min(times) for name, times in seconds.items()}, results
 
 
 def report(rows: list[dict[str, Any]], tokens: int) -> None:
