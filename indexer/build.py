@@ -11,7 +11,8 @@ from pathlib import Path
 from indexer.added_aspects import add_aspects
 from indexer.build_config import BuildConfig, BuildError, BuildSummary
 from indexer.columns import LedgerLine
-from indexer.directory import IndexDirectory
+from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.given_path import given_path
 from indexer.manifest import Manifest, ModelRecord, SourceRecord
 from indexer.output_folder import output_folder
 from indexer.part import write_manifest, write_part
@@ -47,7 +48,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
         BuildError: No picture could be indexed, or an indexed picture that is needed has changed.
     """
     started = time.monotonic()
-    out = Path(config.out).expanduser()
+    out = given_path(config.out, what="the output folder", kind=IndexDirectoryError)
     if config.data is None and not out.exists():
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")
     with output_folder(out) as before:
@@ -102,6 +103,7 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")
     if before is not None and source is not None:
         _check_source(before, source)
+    record = _source_record(source, out) if source is not None else None
     if embedder is None:
         embedder = load_embedder(
             config.model or (old.model.name if old is not None else "mini"),
@@ -111,7 +113,7 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
     if old is not None:
         _check_model(out, old.model, embedder)
         return _Work(config, out, embedder, source, replace(old, aspects=aspects))
-    assert source is not None
+    assert record is not None
     model = ModelRecord(
         name=embedder.name,
         fingerprint=embedder.fingerprint,
@@ -119,7 +121,7 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
         prompt_template=embedder.prompt_template,
         recommended_overall_penalty=float(embedder.recommended_overall_penalty),
     )
-    return _Work(config, out, embedder, source, Manifest(model, _source_record(source, out), aspects, ()))
+    return _Work(config, out, embedder, source, Manifest(model, record, aspects, ()))
 
 
 def _source_record(source: Source, out: Path) -> SourceRecord:
@@ -127,6 +129,13 @@ def _source_record(source: Source, out: Path) -> SourceRecord:
         root = Path(os.path.relpath(source.root.resolve(), out.resolve()))
     except ValueError:  # on another drive, where no relative path leads
         root = source.root.resolve()
+    try:
+        root.as_posix().encode()
+    except UnicodeEncodeError as error:
+        raise BuildError(
+            f"the folder {root.as_posix()!r} has a name that is not valid UTF-8, which an index cannot record; rename "
+            "it and run again"
+        ) from error
     return SourceRecord(source.kind, root.as_posix())
 
 

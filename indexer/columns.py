@@ -72,13 +72,18 @@ def error_table(lines: Sequence[LedgerLine]) -> pa.Table:
 
 
 def concat_items(tables: Sequence[pa.Table]) -> pa.Table:
-    """Lay the parts' items under each other; a column whose type differs between parts takes the wider one."""
+    """Lay the parts' items under each other; a column whose type differs between parts takes the wider one.
+
+    Without parts there are the fixed columns, with no rows.
+    """
+    if not tables:
+        return ITEM_SCHEMA.empty_table()
     types: dict[str, pa.DataType] = {}
     for table in tables:
         for column in table.schema:
             types[column.name] = _wider(types[column.name], column.type) if column.name in types else column.type
     schema = pa.schema(list(types.items()))
-    return pa.concat_tables([_cast(table, schema) for table in tables]) if tables else schema.empty_table()
+    return pa.concat_tables([_cast(table, schema) for table in tables])
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:

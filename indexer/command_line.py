@@ -17,6 +17,7 @@ from indexer.build_config import BuildConfig, BuildSummary
 from indexer.directory import IndexDirectory
 from indexer.index_summary import IndexSummary, summarise
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
+from indexer.terminal_text import printable
 
 __all__ = ["app"]
 
@@ -39,7 +40,11 @@ def build(
         list[str] | None, typer.Option(help="A sense of similarity in any words; may be given several times.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="The model; by default that of the index, or mini for a new one.")
+        str | None,
+        typer.Option(
+            help="mini, or the directory or hub id of a Qwen3-VL model; by default that of the index, or mini for a "
+            "new one."
+        ),
     ] = None,
     max_pixels: Annotated[
         int | None,
@@ -83,17 +88,25 @@ def info(
     directory: Annotated[Path, typer.Argument(help="The index directory.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     verify: Annotated[
-        bool, typer.Option(help="Also check every file's checksum, and the vectors for a broken model.")
+        bool, typer.Option(help="Also check every file's checksum and every vector, and look for a broken model.")
+    ] = False,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Also list every picture that could not be indexed, with its reason.")
     ] = False,
 ) -> None:
     """Tell what an index holds: model, source, aspects, pictures, and what could not be indexed."""
-    summary = summarise(IndexDirectory.open(directory, verify=verify), read_vectors=verify)
+    index = IndexDirectory.open(directory, verify=verify)
+    summary = summarise(index, read_vectors=verify)
+    lines = index.errors().to_pylist() if errors else []
     if as_json:
-        typer.echo(json.dumps(dataclasses.asdict(summary), indent=1, ensure_ascii=False))
+        record = dataclasses.asdict(summary) | ({"error_lines": lines} if errors else {})
+        typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
         return
     console = Console()
     for table in _info_tables(summary):
         console.print(table)
+    for line in lines:
+        console.print(Text(printable(f"{line['key']}: {line['reason']}")), soft_wrap=True)
     if summary.complete_with is not None:
         console.print(Text(f"An aspect is incomplete; to complete it: {summary.complete_with}"), soft_wrap=True)
     for text in summary.same_vectors:
@@ -110,7 +123,9 @@ def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
     if not lines:
         lines.append("nothing was missing")
     if summary.errors:
-        lines.append(f"{summary.errors:,} could not be indexed, or not wholly; reasons: tpips-index info {out}")
+        lines.append(
+            f"{summary.errors:,} could not be indexed, or not wholly; which and why: tpips-index info --errors {out}"
+        )
     if summary.changed or summary.vanished:
         lines.append(
             f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
@@ -131,14 +146,15 @@ def _info_tables(summary: IndexSummary) -> list[Table]:
         ("images", f"{summary.images:,} in {summary.parts:,} part{'s' if summary.parts != 1 else ''}"),
         ("errors", f"{summary.errors:,}"),
     ):
-        facts.add_row(name, Text(value, overflow="fold"))
+        facts.add_row(name, Text(printable(value), overflow="fold"))
     aspects = Table("aspect", "folder", "bytes", "state", title="Aspects", title_justify="left")
     for aspect in summary.aspects:
         state = "complete" if aspect.complete else "incomplete"
         aspects.add_row(Text(aspect.text), Text(aspect.slug), f"{aspect.bytes:,}", state)
     if not summary.errors:
         return [facts, aspects]
-    errors = Table("count", "reason", title="Not indexed, or not wholly", title_justify="left")
+    errors = Table("count", "reason", "such as", title="Not indexed, or not wholly", title_justify="left")
     for reason, count in summary.errors_by_reason.items():
-        errors.add_row(f"{count:,}", Text(reason))
+        examples = ", ".join(summary.error_examples[reason])
+        errors.add_row(f"{count:,}", Text(printable(reason)), Text(printable(examples), overflow="fold"))
     return [facts, aspects, errors]

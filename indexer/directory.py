@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from indexer.columns import ERROR_SCHEMA, ITEM_SCHEMA, concat_items
+from indexer.given_path import resolved_path
 from indexer.manifest import (
     FileRecord,
     IndexDirectoryError,
@@ -66,14 +67,14 @@ class IndexDirectory:
             IndexDirectoryError: There is no index, it is of a newer format version, or a file is missing, truncated
                 or holds another number of rows than the manifest says.
         """
-        folder = Path(path).resolve()
+        folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
         manifest = read_manifest(folder)
         for part in manifest.parts:
             for name, record in part.files.items():
                 _check_file(folder / name, record, verify=verify)
             _check_rows(folder, part, manifest)
-        root = Path(data_root).resolve() if data_root is not None else (folder / manifest.source.root).resolve()
-        return cls(folder, manifest, root)
+        root = data_root if data_root is not None else folder / manifest.source.root
+        return cls(folder, manifest, resolved_path(root, what="the data root", kind=IndexDirectoryError))
 
     @property
     def rows(self) -> int:
@@ -123,7 +124,8 @@ class IndexDirectory:
         Raises:
             IndexDirectoryError: A part cannot be read.
         """
-        return concat_items([self.part_items(part, columns) for part in self.manifest.parts])
+        table = concat_items([self.part_items(part, columns) for part in self.manifest.parts])
+        return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
     def part_items(self, part: PartRecord, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the items of one part, as ``items`` does for all."""
@@ -138,11 +140,12 @@ class IndexDirectory:
         """Return the file that holds an item's bytes (a picture, or the tar that holds it), inside the data root.
 
         Raises:
-            IndexDirectoryError: The item's ``file`` leads outside the data root.
+            IndexDirectoryError: The item's ``file`` leads outside the data root, or in circles.
         """
         name = PurePosixPath(row["file"])
         safe = "\0" not in row["file"] and not name.is_absolute() and ".." not in name.parts
-        path = (self.data_root / name).resolve() if safe else self.data_root
+        what = f"item {row['key']!r}: its file"
+        path = resolved_path(self.data_root / name, what=what, kind=IndexDirectoryError) if safe else self.data_root
         if not safe or not path.is_relative_to(self.data_root.resolve()):
             raise IndexDirectoryError(
                 f"item {row['key']!r} names {row['file']!r}, which is not inside {self.data_root}"
@@ -263,8 +266,11 @@ def _check_vectors(path: Path, shape: tuple[int, int]) -> None:
 def _parquet_head(path: Path) -> tuple[Any, pa.Schema]:
     try:
         with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
+            names = file.schema_arrow.names
+            if len(set(names)) != len(names):
+                raise ValueError("it has two columns of one name")
             return file.metadata, file.schema_arrow
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise IndexDirectoryError(f"index file {path} is damaged ({error}); {_REBUILD}") from error
 
 
@@ -273,6 +279,10 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
     try:
         with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
             names = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-            return file.read(columns=names)
-    except (OSError, pa.ArrowException) as error:
+            table = file.read(columns=names)
+        table.validate(full=True)  # strings that are not UTF-8 would raise only where they are used
+        if len(set(table.column_names)) != table.num_columns:
+            raise ValueError("it has two columns of one name")
+        return table
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise IndexDirectoryError(f"index file {path} is damaged ({error}); {_REBUILD}") from error

@@ -23,6 +23,8 @@ def write_durably(path: Path, payload: bytes) -> FileRecord:
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
+        if temporary.is_symlink():  # else opening it would write to where it leads
+            temporary.unlink()
         with open(temporary, "wb") as stream:
             stream.write(payload)
             stream.flush()

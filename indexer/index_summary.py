@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
 from dataclasses import dataclass
 
 from indexer.directory import IndexDirectory
 from indexer.manifest import vectors_file
+from indexer.vector_check import aspects_of_one_vector, check_vectors
 from tpips_model.aspects import Aspect
 
 __all__ = ["AspectSummary", "IndexSummary", "summarise"]
+
+SHOWN_KEYS = 3
 
 # What differs between two reasons of one kind: numbers, and what stands in quotation marks.
 _PARTICULARS = re.compile(r"""b?'[^']*'|b?"[^"]*"|\b\d[\d,.]*""")
@@ -42,6 +44,7 @@ class IndexSummary:
         parts: How many parts.
         errors: How many ledger lines.
         errors_by_reason: How many ledger lines of each kind of reason, most frequent first.
+        error_examples: The first keys of each kind of reason; ``info --errors`` lists all.
         aspects: The aspects in the order first asked.
         complete_with: The command that would complete incomplete aspects, or ``None``.
         same_vectors: Aspects under which all of several pictures have one and the same vector, as happens when a
@@ -58,6 +61,7 @@ class IndexSummary:
     parts: int
     errors: int
     errors_by_reason: dict[str, int]
+    error_examples: dict[str, list[str]]
     aspects: tuple[AspectSummary, ...]
     complete_with: str | None
     same_vectors: tuple[str, ...]
@@ -68,11 +72,19 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
 
     Args:
         index: The index.
-        read_vectors: Also look for aspects under which all vectors are the same, which reads them all.
+        read_vectors: Also check every vector, and look for aspects under which all are the same.
+
+    Raises:
+        IndexDirectoryError: A part cannot be read, or a vector is damaged.
     """
     manifest = index.manifest
     complete = set(index.aspects)
-    reasons = Counter(_PARTICULARS.sub("…", reason) for reason in index.errors()["reason"].to_pylist())
+    keys_by_reason: dict[str, list[str]] = {}
+    for line in index.errors().to_pylist():
+        keys_by_reason.setdefault(_PARTICULARS.sub("…", line["reason"]), []).append(line["key"])
+    frequent_first = sorted(keys_by_reason.items(), key=lambda entry: -len(entry[1]))
+    if read_vectors:
+        check_vectors(index)
     return IndexSummary(
         path=str(index.path),
         model=manifest.model.name,
@@ -83,7 +95,8 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         images=index.rows,
         parts=len(manifest.parts),
         errors=sum(part.errors for part in manifest.parts),
-        errors_by_reason=dict(reasons.most_common()),
+        errors_by_reason={reason: len(keys) for reason, keys in frequent_first},
+        error_examples={reason: keys[:SHOWN_KEYS] for reason, keys in frequent_first},
         aspects=tuple(
             AspectSummary(aspect.text, aspect.slug, _bytes(index, aspect), aspect in complete)
             for aspect in manifest.aspects
@@ -91,13 +104,8 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         complete_with=None
         if len(complete) == len(manifest.aspects)
         else f"tpips-index build --out {shlex.quote(str(index.path))}",
-        same_vectors=tuple(aspect.text for aspect in index.aspects if read_vectors and _all_the_same(index, aspect)),
+        same_vectors=tuple(aspect.text for aspect in aspects_of_one_vector(index)) if read_vectors else (),
     )
-
-
-def _all_the_same(index: IndexDirectory, aspect: Aspect) -> bool:
-    blocks = [block for block in index.vectors(aspect) if len(block)]
-    return index.rows > 1 and all(bool((block == blocks[0][0]).all()) for block in blocks)
 
 
 def _bytes(index: IndexDirectory, aspect: Aspect) -> int:

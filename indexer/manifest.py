@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -163,10 +164,9 @@ class Manifest:
         for field in ("id", "shard"):
             if len({getattr(part, field) for part in parts}) != len(parts):
                 raise IndexDirectoryError(f"manifest.json has two parts of one {field}; build the index anew")
-        source = _get(record, "source", dict)
         return cls(
             model=_model(_get(record, "model", dict)),
-            source=SourceRecord(kind=_get(source, "kind", str), root=_get(source, "root", str)),
+            source=_source(_get(record, "source", dict)),
             aspects=aspects,
             parts=parts,
         )
@@ -179,10 +179,16 @@ def _file_names(part: int, aspects: tuple[Aspect, ...]) -> list[str]:
 def _get(record: Any, name: str, kind: type[_Value]) -> _Value:
     value = record.get(name) if isinstance(record, dict) else None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        value = float(value) if abs(value) < 1 << 1000 else math.inf
     if not isinstance(value, kind) or isinstance(value, bool):
         raise IndexDirectoryError(
             f'manifest.json is damaged: "{name}" should be {kind.__name__}, but is {value!r:.80}; build the index anew'
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise IndexDirectoryError(f'manifest.json is damaged: "{name}" should be a finite number; build the index anew')
+    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise IndexDirectoryError(
+            f'manifest.json is damaged: "{name}" is {value!r:.80}, which has no UTF-8 form; build the index anew'
         )
     return value
 
@@ -205,6 +211,15 @@ def _model(record: dict[str, Any]) -> ModelRecord:
         prompt_template=_get(record, "prompt_template", str),
         recommended_overall_penalty=_get(record, "recommended_overall_penalty", float),
     )
+
+
+def _source(record: dict[str, Any]) -> SourceRecord:
+    root = _get(record, "root", str)
+    if "\0" in root:
+        raise IndexDirectoryError(
+            f'manifest.json is damaged: "root" is {root!r:.80}, which no folder can be; build the index anew'
+        )
+    return SourceRecord(kind=_get(record, "kind", str), root=root)
 
 
 def _aspect(record: Any) -> Aspect:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from indexer.directory import MANIFEST_FILE, IndexDirectory
 from indexer.durable import TEMPORARY_SUFFIX, make_folder, write_failure
+from indexer.given_path import given_path
 from indexer.lock import LOCK_FILE, writer_lock
 from indexer.manifest import IndexDirectoryError
 from tpips_model.errors import TpipsError
@@ -33,18 +34,19 @@ def output_folder(out: Path) -> Iterator[IndexDirectory | None]:
         The index that is there, checked, or ``None``.
 
     Raises:
-        IndexDirectoryError: Something else is there, it cannot be written, another program writes to it, or the index
-            in it is damaged.
+        IndexDirectoryError: Something else is there, a folder of the index is a link, it cannot be written, another
+            program writes to it, or the index in it is damaged.
     """
-    existed = out.exists()
+    existed = given_path(out, what="the output folder", kind=IndexDirectoryError).exists()
     _refuse_strangers(out)
+    _refuse_links(out)
     make_folder(out)
     with writer_lock(out):
         index = IndexDirectory.open(out) if (out / MANIFEST_FILE).exists() else None
         _remove_leftovers(out, index)
         try:
             yield index
-        except TpipsError:
+        except Exception:  # not an interrupt, after which the same command goes on
             if not (out / MANIFEST_FILE).exists():
                 _discard(out, keep_folder=existed)
             raise
@@ -68,6 +70,21 @@ def _refuse_strangers(out: Path) -> None:
             f"the output folder {out} holds something that is no index, such as {strange[0]!r}; give a new or empty "
             "folder with --out"
         )
+
+
+def _refuse_links(out: Path) -> None:
+    """Refuse an index whose folders are links: a build would write, and remove what it takes for left-overs, there."""
+    try:
+        aspects = out / "aspects"
+        slugs = sorted(aspects.iterdir()) if aspects.is_dir() and not aspects.is_symlink() else []
+        for path in (*(out / name for name in (*_PART_FOLDERS, GALLERY_FOLDER)), *slugs):
+            if path.is_symlink():
+                raise IndexDirectoryError(
+                    f"{path} is a link, and a build writes into no folder that is one; put the folder itself there, or "
+                    "give another folder with --out"
+                )
+    except OSError as error:
+        raise write_failure(out, error) from error
 
 
 def _remove_leftovers(out: Path, index: IndexDirectory | None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from indexer.given_path import given_path
 from indexer.sources.file_kinds import UNSUPPORTED_PICTURES, describe_names, is_picture_name, suffix
 from indexer.sources.source import BadSample, Indexed, Sample, Shard, SourceError
 from indexer.stored_bytes import PictureReadError, read_stored
@@ -39,7 +40,7 @@ class FolderSource:
         exclude: A folder that is not looked into: the index, should it lie among the pictures.
 
     Raises:
-        SourceError: The folder is missing, or is no folder.
+        SourceError: The folder is missing, is no folder, or has a path that no folder can have.
     """
 
     kind = "folder"
@@ -47,7 +48,7 @@ class FolderSource:
     def __init__(
         self, root: str | os.PathLike[str], *, shard_size: int = DEFAULT_SHARD_SIZE, exclude: Path | None = None
     ) -> None:
-        given = Path(root).expanduser()
+        given = given_path(root, what="the folder", kind=SourceError)
         if not given.is_dir():
             what = "is a file, not a folder" if given.exists() else "does not exist"
             raise SourceError(f"the folder {given} {what}; give a folder of pictures with --data")

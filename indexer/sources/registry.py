@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from indexer.given_path import given_path
 from indexer.output_folder import GALLERY_FOLDER
 from indexer.sources.file_kinds import compressed_tar, describe_file, describe_names, is_picture_name, suffix
 from indexer.sources.folder import DEFAULT_SHARD_SIZE, FolderSource
@@ -40,6 +41,8 @@ def open_source(data: str, *, out: Path, shard_size: int = DEFAULT_SHARD_SIZE, r
     Raises:
         SourceError: It names no source, or there is nothing to index; the message says what it looks like.
     """
+    if "\0" in data:
+        raise SourceError(f"--data {data!r:.120} holds a null character, which no path can; give another path")
     kind, _, place = data.partition(":")
     if kind not in SOURCES:
         kind, place = _guess_kind(data), data
@@ -88,7 +91,10 @@ def _require_place(request: _Request, example: str) -> None:
 def _guess_kind(data: str) -> str:
     if not data.strip():
         raise SourceError("--data is empty; give folder:PATH, webdataset:PATTERN, demo, or a bare path")
-    path = Path(data).expanduser()
+    pattern = re.search(r"[{*?\[]", data) is not None and "://" not in data
+    if pattern and not os.path.exists(os.path.expanduser(data)):
+        return "webdataset"  # which may be longer than any path
+    path = given_path(data, what="--data", kind=SourceError)
     if path.is_dir():
         return _guess_folder(path)
     if path.exists():
@@ -102,8 +108,6 @@ def _guess_kind(data: str) -> str:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+-]+):", data)
     if "://" in data:
         raise SourceError(f"--data {data} is not on this machine; copy it here first and give its path")
-    if re.search(r"[{*?\[]", data):
-        return "webdataset"
     if scheme:
         raise SourceError(f"--data {data}: unknown kind {scheme[1]!r}; known kinds: {', '.join(SOURCES)}")
     raise SourceError(f"--data {data} does not exist; give a folder of pictures, tar shards, or 'demo'")

@@ -56,3 +56,7 @@ def test_parts_whose_types_differ_are_widened() -> None:
     tables.append(item_table(items([{"a": True, "b": 1}])))
     assert concat_items(tables)["a"].to_pylist() == ["1", "2.5", None, "true"]
     assert concat_items(tables)["b"].to_pylist() == [None, None, None, 1]
+
+
+def test_no_parts_give_the_fixed_columns_without_rows() -> None:
+    assert concat_items([]) == ITEM_SCHEMA.empty_table()

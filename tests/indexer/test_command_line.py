@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import signal
@@ -13,7 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from indexer.command_line import app
-from tests.fixtures.indices import StubEmbedder
+from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.vector_check import check_vectors
+from tests.fixtures.indices import StubEmbedder, write_index
 from tests.fixtures.picture_folders import picture_bytes, write_pictures
 from tests.indexer.test_build import interrupt_at
 from tpips_model import AspectLike, ImageLike, TpipsError
@@ -40,7 +43,8 @@ def test_build_says_what_it_did(data: Path) -> None:
     made = build(data, "--aspect", "brushwork", "--aspect", "color palette", "--batch-size", 4, "--shard-size", 5)
     assert made.exit_code == 0
     assert re.search(r"^indexed 8 images in [\d.]+ s \([\d.]+ images/s\)$", made.stdout, re.M)
-    assert f"2 could not be indexed, or not wholly; reasons: tpips-index info {data.parent}/index" in made.stdout
+    told = "2 could not be indexed, or not wholly; which and why: tpips-index info --errors"
+    assert f"{told} {data.parent}/index" in made.stdout
     assert f"{data.parent}/index holds 8 images" in made.stdout
     again = build(data)
     assert "nothing was missing" in again.stdout
@@ -89,12 +93,46 @@ def test_a_model_that_gives_every_picture_one_vector_is_noticed(data: Path, monk
     assert "under 'overall'" not in told
 
 
+def test_info_names_the_pictures_that_were_skipped(data: Path) -> None:
+    build(data, "--aspect", "brushwork")
+    index = IndexDirectory.open(data.parent / "index")
+    told = command("info", index.path, "--errors").stdout
+    for line in index.errors().to_pylist():
+        assert f"{line['key']}: {line['reason']}" in told
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 0.6])
+def test_verify_finds_damaged_vectors_behind_good_checksums(tmp_path: Path, value: float) -> None:
+    vectors = np.eye(4, dtype=np.float32)
+    index = write_index(tmp_path / "index", {"overall": vectors})
+    stored = np.load(index / "aspects/overall/part-00000.npy", allow_pickle=False)
+    stored[2] = value
+    np.save(index / "aspects/overall/part-00000.npy", stored, allow_pickle=False)
+    refresh_checksums(index)
+    key = IndexDirectory.open(index).items(["key"])["key"][2].as_py()
+    with pytest.raises(IndexDirectoryError, match=f"the vector of '{key}' under 'overall' has length"):
+        check_vectors(IndexDirectory.open(index, verify=True))
+
+
+def refresh_checksums(index: Path) -> None:
+    manifest = json.loads((index / "manifest.json").read_text())
+    for part in manifest["parts"]:
+        for name, record in part["files"].items():
+            data = (index / name).read_bytes()
+            record.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    (index / "manifest.json").write_text(json.dumps(manifest))
+
+
 def test_info_as_json(data: Path) -> None:
     build(data, "--aspect", "brushwork", "--shard-size", 5)
     record = json.loads(command("info", data.parent / "index", "--json").stdout)
     assert (record["images"], record["parts"], record["errors"], record["dim"]) == (8, 2, 2, 16)
     assert record["source"] == f"folder:{data.resolve()}"
     assert list(record["errors_by_reason"].values()) == [2]
+    (examples,) = record["error_examples"].values()
+    listed = json.loads(command("info", data.parent / "index", "--json", "--errors").stdout)["error_lines"]
+    assert [line["key"] for line in listed] == examples
+    assert all(line["reason"] for line in listed)
     files = list((data.parent / "index/aspects/brushwork").iterdir())
     assert record["aspects"][1] == {
         "text": "brushwork",

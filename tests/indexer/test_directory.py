@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from indexer.columns import LedgerLine
+from indexer.columns import ITEM_SCHEMA, LedgerLine
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.pictures import picture_state
 from tests.fixtures.indices import write_index
 from tests.fixtures.picture_folders import picture_bytes
 
@@ -161,6 +163,34 @@ def test_columns_must_be_there(index: Path) -> None:
         IndexDirectory.open(index)
 
 
+def test_columns_of_one_name_are_refused(index: Path) -> None:
+    name = "items/part-00001.parquet"
+    table = pq.ParquetFile(index / name).read()
+    pq.write_table(table.append_column("key", table["key"]), index / name)
+    rewrite_manifest(index, lambda record: resized(record, name, (index / name).stat().st_size))
+    with pytest.raises(IndexDirectoryError, match=r"is damaged .it has two columns of one name"):
+        IndexDirectory.open(index)
+
+
+@pytest.mark.parametrize("columns", [None, ["key"]])
+def test_text_that_is_not_utf8_is_refused_when_read(index: Path, columns: list[str] | None) -> None:
+    name = "items/part-00001.parquet"
+    table = pq.ParquetFile(index / name).read()
+    keys = pa.array([b"\xff\xfe"] * 2, pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(0, table.schema.field(0), keys), index / name)
+    rewrite_manifest(index, lambda record: resized(record, name, (index / name).stat().st_size))
+    opened = IndexDirectory.open(index)
+    with pytest.raises(IndexDirectoryError, match=r"part-00001.parquet is damaged .*UTF8"):
+        opened.items(columns)
+
+
+def test_an_index_without_parts_has_all_columns_and_no_rows(index: Path) -> None:
+    rewrite_manifest(index, lambda record: record.update(parts=[]))
+    opened = IndexDirectory.open(index)
+    assert opened.items(["size", "key", "none"]).to_pydict() == {"size": [], "key": []}
+    assert (opened.rows, opened.items().schema, opened.errors().num_rows) == (0, ITEM_SCHEMA, 0)
+
+
 def test_a_flipped_bit_is_found_by_the_checksums(index: Path) -> None:
     path = index / "aspects/brushwork/part-00000.npy"
     data = bytearray(path.read_bytes())
@@ -237,6 +267,16 @@ def test_what_cannot_be_the_picture_is_an_error(
 ) -> None:
     with pytest.raises(IndexDirectoryError, match=f"item 'picture-000000'.*{message}.*build a new index"):
         with_pictures.item_bytes({**with_pictures.items().to_pylist()[0], **change})
+
+
+def test_a_picture_that_has_become_a_link_in_circles_is_an_error(with_pictures: IndexDirectory) -> None:
+    row = with_pictures.items().to_pylist()[0]
+    path = with_pictures.data_root / row["file"]
+    path.unlink()
+    path.symlink_to(path.name)
+    with pytest.raises(IndexDirectoryError, match=r"item 'picture-000000'.*([Ss]ymlink loop|symbolic links)"):
+        with_pictures.item_bytes(row)
+    assert picture_state(with_pictures).vanished == ("picture-000000",)
 
 
 def test_a_named_pipe_in_a_pictures_place_does_not_wait_for_ever(with_pictures: IndexDirectory) -> None:

@@ -107,6 +107,12 @@ def test_a_file_that_no_part_may_have_is_refused(name: str) -> None:
         (damaged(parts__0__files={}), "part 0 lacks items/part-00000.parquet"),
         (damaged(parts=[json.loads(a_manifest().to_json())["parts"][0]] * 2), "two parts of one id"),
         (damaged(source="folder"), '"source" should be dict'),
+        (damaged(model__recommended_overall_penalty=10**400), '"recommended_overall_penalty" should be a finite'),
+        (damaged(model__recommended_overall_penalty=float("nan")), '"recommended_overall_penalty" should be a finite'),
+        (damaged(model__recommended_overall_penalty=-float("inf")), '"recommended_overall_penalty" should be a finite'),
+        (damaged(source__root="a\0b"), '"root" is .*, which no folder can be'),
+        (damaged(source__root="a\ud800"), '"root" is .*, which has no UTF-8 form'),
+        (damaged(source__kind="\udcff"), '"kind" is .*, which has no UTF-8 form'),
     ],
 )
 def test_damage_is_named(text: str, message: str) -> None:

@@ -47,10 +47,16 @@ def find_model_files(name: str | os.PathLike[str], *, revision: str | None = Non
     """
     text = os.fspath(name)
     directory = Path(text)
-    if directory.is_dir():
-        if not (directory / "config.json").is_file():
-            raise ModelError(f"{text} holds no config.json; give the directory of a model")
-        return ModelFiles(directory, text)
+    try:
+        if directory.is_dir():
+            if not (directory / "config.json").is_file():
+                raise ModelError(f"{text} holds no config.json; give the directory of a model")
+            return ModelFiles(directory, text)
+    except OSError as error:  # too long for a path, links that go in circles, or no permission
+        raise ModelError(
+            f"{text!r:.120} is no model's name and cannot be looked at ({error.strerror or error}); give a directory "
+            "or a hub id of the form 'owner/name'"
+        ) from error
     if not HUB_ID.fullmatch(text):
         raise ModelError(
             f"there is no directory {text!r}, and it is no hub id of the form 'owner/name'; give either of the two"
