@@ -45,7 +45,11 @@ def query(
     html: Annotated[Path | None, typer.Option(help="Write a page with the pictures to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     include_queries: Annotated[
-        bool, typer.Option("--include-queries", help="Keep the pictures asked with among the hits.")
+        bool,
+        typer.Option(
+            "--include-queries",
+            help="Keep the pictures asked with, and copies of them (the same bytes or vectors), among the hits.",
+        ),
     ] = False,
     data_root: Annotated[
         Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")

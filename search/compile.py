@@ -77,7 +77,9 @@ def compile_query(terms: Sequence[EmbeddedTerm], overall_penalty: float = 0.0) -
         for share in shares:
             for slug, vector in share.items():
                 total[slug] = total[slug] + vector if slug in total else vector
-    if not all(np.isfinite(vector).all() for vector in total.values()):
+        # Unit vectors: no score, and no term's share of one, exceeds this. Doubled for rounding.
+        bound = 2.0 * sum(abs(term.weight) for term in terms) * (1.0 + abs(overall_penalty))
+    if not (np.isfinite(bound) and all(np.isfinite(vector).all() for vector in total.values())):
         raise QueryError("the weights are so large that the scores overflow; give weights around 1")
     # An aspect whose terms cancel need not be scanned.
     vectors = {slug: vector for slug, vector in total.items() if vector.any()}

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer import IndexDirectoryError
 from search.compile import Vectors
 from search.vectors import StoredVectors
 
@@ -34,6 +35,7 @@ FIRST_HITS = 32
 MORE_HITS = 8
 RESCORE_ROWS = 4096
 _UNIT_ROUNDOFF = 2.0**-24
+_DAMAGED = "the index's stored vectors are damaged (tpips-index info --verify tells which); build the index anew"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +62,16 @@ def exact_top_k(
         k: At least 1; fewer rows come back only if the index has fewer.
         row_norm: Bound on the Euclidean norm of every stored row, which the error bound rests on.
         threads: How many scan at once; by default as many as OpenMP would use (``OMP_NUM_THREADS``).
+
+    Raises:
+        IndexDirectoryError: Stored vectors are not finite.
     """
     if store.rows == 0:
         return TopK(np.empty(0, np.int64), np.empty(0, np.float64))
     rows = _scan(store, query, min(k, store.rows), row_norm, threads)
     scores = exact_scores(store, query, rows)
+    if not np.isfinite(scores).all():
+        raise IndexDirectoryError(_DAMAGED)
     best = np.lexsort((rows, -scores))[:k]
     return TopK(rows[best], scores[best])
 
@@ -167,6 +174,9 @@ class _BlockScorer:
         while True:
             wanted = min(wanted, count)
             scores, rows = (array[0] for array in self._index.search(self._layout.query, wanted))
+            # faiss gives -1 in place of a row whose score is NaN; added to ``start`` it would be another row.
+            if rows.min() < 0:
+                raise IndexDirectoryError(_DAMAGED)
             if wanted == count or scores[-1] < found.floor_with(scores):
                 break
             wanted *= MORE_HITS

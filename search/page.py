@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -65,7 +67,7 @@ def write_page(hits: Hits, path: str | os.PathLike[str], *, title: str = "Simila
         TpipsError: It cannot be written.
     """
     target = Path(path)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    temporary = target.parent / f".page.{os.getpid()}.{threading.get_ident()}.tmp"  # short, however long the name
     page = render_page(hits, title=title).encode("utf-8", "replace")
     try:
         with open(temporary, "wb") as stream:
@@ -73,12 +75,14 @@ def write_page(hits: Hits, path: str | os.PathLike[str], *, title: str = "Simila
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
         raise TpipsError(
-            f"cannot write the page {target}: {error.strerror or error}; give a file in an existing, writable folder"
+            f"cannot write the page {str(path)!r}: {reason}; give a file in an existing, writable folder"
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError, ValueError):
+            temporary.unlink()
 
 
 def _render(template: str, hits: Hits, size: int, **more: Any) -> str:

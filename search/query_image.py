@@ -131,14 +131,24 @@ def _not_found(image: str | os.PathLike[str], items: Items) -> str:
     return f"{shown} is neither the key of an indexed item nor an existing picture file{hint}"
 
 
-def stored_unit_vectors(store: StoredVectors, row: int, slugs: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+def stored_unit_vectors(
+    store: StoredVectors, row: int, slugs: Sequence[str], *, key: str
+) -> dict[str, NDArray[np.float64]]:
     """Return an indexed item's vectors, float64 (D,) by slug.
 
     They are brought back to unit length, which half precision changes by up to 5e-4, so that a picture weighs the
     same whether it is given by its key or as a file.
+
+    Raises:
+        IndexDirectoryError: A vector is not finite, or zero.
     """
     vectors = {slug: store.gather(slug, np.array([row], np.int64))[0] for slug in slugs}
-    return {slug: vector / np.linalg.norm(vector) for slug, vector in vectors.items()}
+    norms = {slug: float(np.linalg.norm(vector)) for slug, vector in vectors.items()}
+    if not all(0.0 < norm < np.inf for norm in norms.values()):  # also true of NaN
+        raise IndexDirectoryError(
+            f"the stored vectors of {key!r} are damaged (tpips-index info --verify tells which); build the index anew"
+        )
+    return {slug: vector / norms[slug] for slug, vector in vectors.items()}
 
 
 def embed_picture(image: QueryImage, aspects: Sequence[Aspect], embedder: Embedder) -> dict[str, NDArray[np.float64]]:

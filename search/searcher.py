@@ -201,7 +201,7 @@ class Searcher:
         for identity, image in distinct.items():
             asked = list(slugs[identity])
             if image.row is not None:
-                image.vectors.update(stored_unit_vectors(self._store, image.row, asked))
+                image.vectors.update(stored_unit_vectors(self._store, image.row, asked, key=image.label))
             else:
                 image.vectors.update(self._embed(image, [self._by_slug[slug] for slug in asked]))
         return images

@@ -86,9 +86,13 @@ def finite_number(value: Any, what: str) -> float:
     Raises:
         QueryError: It is no real number (bool and text are none), infinite or NaN.
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    try:
+        number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        raise QueryError(f"{what} must be a finite number, not one too large for a float") from None
+    if not math.isfinite(number):
         raise QueryError(f"{what} must be a finite number, not {_shown(value)}")
-    return float(value)
+    return number
 
 
 def _shown(value: object) -> str:

@@ -82,3 +82,12 @@ def test_overflow() -> None:
     terms = [EmbeddedTerm(Aspect("subject"), 1.5e308, vectors)] * 2
     with pytest.raises(QueryError, match="scores overflow"):
         compile_query(terms)
+
+
+@pytest.mark.parametrize(("weights", "penalty"), [((1e308, 1e308), 0.0), ((1e308, -1e308), 0.0), ((1e10,), 1e308)])
+def test_scores_that_could_overflow(weights: tuple[float, ...], penalty: float) -> None:
+    vectors = random_vectors(np.random.default_rng(0))
+    slugs = ("subject", "brushwork")
+    terms = [EmbeddedTerm(Aspect(slug), weight, vectors) for slug, weight in zip(slugs, weights, strict=False)]
+    with pytest.raises(QueryError, match="scores overflow"):
+        compile_query(terms, penalty)

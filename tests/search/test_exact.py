@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from indexer import IndexDirectoryError
 from search import exact
 from search.compile import EmbeddedTerm, compile_query
 from search.exact import exact_top_k
@@ -186,3 +187,11 @@ def test_more_hits_than_items_and_no_items() -> None:
     assert len(exact_top_k(in_parts(rows, []), {"a": rng.standard_normal(4)}, 100).rows) == 3
     empty = exact_top_k(in_parts({"a": rows["a"][:0]}, []), {"a": rng.standard_normal(4)}, 100)
     assert empty.rows.shape == empty.scores.shape == (0,)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_damaged_vectors_are_told(value: float) -> None:
+    rows = {"a": unit_rows(np.random.default_rng(11), 30, 4)}
+    rows["a"][13] = value
+    with pytest.raises(IndexDirectoryError, match=r"stored vectors are damaged .*build the index anew"):
+        exact_top_k(in_parts(rows, [8]), {"a": np.ones(4)}, 30)

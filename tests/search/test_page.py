@@ -153,3 +153,20 @@ def test_write_page(hits: Hits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_write_page_without_a_folder(hits: Hits, tmp_path: Path) -> None:
     with pytest.raises(TpipsError, match="No such file or directory; give a file in an existing"):
         write_page(hits, tmp_path / "no" / "page.html")
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "file/page.html", "loop/page.html", "nul\0.html", "x" * 300])
+def test_write_page_where_no_file_can_be(
+    hits: Hits, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(TpipsError, match=r"cannot write the page .*; give a file in an existing"):
+        write_page(hits[:1], name)
+    assert sorted(os.listdir(tmp_path)) == ["file", "loop"]
+
+
+def test_write_page_with_a_long_name(hits: Hits, tmp_path: Path) -> None:
+    write_page(hits[:1], tmp_path / ("x" * 250))
+    assert os.listdir(tmp_path) == ["x" * 250]

@@ -13,7 +13,9 @@ from PIL import Image
 
 from indexer import IndexDirectoryError
 from search import Searcher, Term
+from search.query_image import stored_unit_vectors
 from search.terms import QueryError, TermLike
+from search.vectors import StoredVectors
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.search.conftest import ASPECTS, COUNT, png
 from tpips_model.aspects import AspectLike
@@ -267,3 +269,10 @@ def test_facts(searcher: Searcher) -> None:
     assert "picture 05" in searcher.keys
     assert 5 not in searcher.keys
     assert repr(searcher) == "<Searcher: 30 items by overall, brushwork, color palette>"
+
+
+@pytest.mark.parametrize("value", [np.nan, 0.0])
+def test_damaged_vector_of_a_query_key(value: float) -> None:
+    rows = np.full((1, 4), value, np.float16)
+    with pytest.raises(IndexDirectoryError, match="the stored vectors of 'a key' are damaged"):
+        stored_unit_vectors(StoredVectors.of_arrays({"overall": [rows]}), 0, ["overall"], key="a key")

@@ -55,3 +55,8 @@ def test_no_terms() -> None:
 def test_aspect_is_checked() -> None:
     with pytest.raises(AspectError, match="must not be empty"):
         parse_terms([("a.jpg", " ")])
+
+
+def test_weight_beyond_a_float() -> None:
+    with pytest.raises(QueryError, match="must be a finite number, not one too large"):
+        parse_terms([("a.jpg", "brushwork", 10**400)])
