@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.command_line import app
+from indexer.terminal_text import printable
 from search.hits import Hits
 from search.page import write_page
 from search.searcher import Searcher
@@ -75,10 +77,12 @@ def query(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a fault of the user's is one line on standard error and exit status 1."""
+    # What Pillow remarks on other people's files; what is wrong with one stands in the ledger or the error.
+    warnings.filterwarnings("ignore", module="PIL")
     try:
         app(args=arguments)
     except TpipsError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -91,13 +95,8 @@ def _table(hits: Hits) -> Table:
         table.add_column(Text(f"{asked.aspect.text}\n× {asked.weight:g}"), justify="right")
     for rank, hit in enumerate(hits, start=1):
         shares = (f"{share:+.4f}" for share in hit.contributions)
-        table.add_row(str(rank), Text(_printable(hit.key), overflow="fold"), f"{hit.score:.4f}", *shares)
+        table.add_row(str(rank), Text(printable(hit.key), overflow="fold"), f"{hit.score:.4f}", *shares)
     return table
-
-
-def _printable(key: str) -> str:
-    # A key is whatever a file was called, and must not command the terminal.
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in key)
 
 
 def _title(hits: Hits) -> str:

@@ -105,7 +105,7 @@ def find_image(image: ImageLike, index: IndexDirectory, items: Items) -> QueryIm
     if isinstance(image, (str, os.PathLike)):
         path = Path(image)
         if not _is_file(path):
-            raise QueryError(_not_found(image, items))
+            raise QueryError(_not_found(image, index, items))
         return QueryImage(path.name, ("path", os.path.realpath(path)), None, image, index, items)
     if isinstance(image, bytes):
         return QueryImage(f"picture of {len(image):,} bytes", ("bytes", image), None, image, index, items)
@@ -121,9 +121,12 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _not_found(image: str | os.PathLike[str], items: Items) -> str:
+def _not_found(image: str | os.PathLike[str], index: IndexDirectory, items: Items) -> str:
     name = str(image)
     shown = repr(name if len(name) <= 4 * MAX_LABEL else name[: 4 * MAX_LABEL] + "…")
+    reasons = [line["reason"] for line in index.errors().to_pylist() if line["key"] == name]
+    if reasons:
+        return f"{shown} is not indexed: it was skipped, because {reasons[0]}"
     near = items.keys.near(name)
     hint = f"; keys like it: {', '.join(map(repr, near))}" if near else ""
     if not isinstance(image, str):

@@ -41,6 +41,9 @@ def parse_term_text(text: str, searcher: Searcher) -> Term:
         return _slug(aspect) in indexed, image in searcher.keys or os.path.isfile(image)
 
     image, aspect, weight = max(readings, key=believable)  # the first of the best
+    before, _, last = aspect.rpartition(":")
+    if _slug(aspect) not in indexed and _slug(before) in indexed:
+        raise QueryError(f"the weight {last!r} of the term {text!r} is no number; give one such as 0.7 or -1")
     return Term(image, aspect, weight)
 
 

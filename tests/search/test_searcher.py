@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from indexer import IndexDirectoryError
+from indexer.columns import LedgerLine
 from search import Searcher, Term
 from search.query_image import stored_unit_vectors
 from search.terms import QueryError, TermLike
@@ -131,6 +132,13 @@ def test_penalty_without_overall(tmp_path: Path) -> None:
     assert len(searcher.query([("picture-000000", "brushwork")])) == 1
     with pytest.raises(AspectError, match="'overall' is not indexed"):
         searcher.query([("picture-000000", "brushwork")], overall_penalty=0.3)
+
+
+def test_a_skipped_picture_says_why_it_is_not_indexed(tmp_path: Path) -> None:
+    lines = [LedgerLine("broken.jpg", "it is empty (0 bytes)")]
+    path = write_index(tmp_path / "index", {"overall": np.eye(2, dtype=np.float32)}, errors=lines)
+    with pytest.raises(QueryError, match=r"'broken.jpg' is not indexed: it was skipped, because it is empty"):
+        Searcher.open(path).query([("broken.jpg", "overall")])
 
 
 def test_unknown_image_names_near_keys(searcher: Searcher) -> None:

@@ -69,3 +69,8 @@ def test_weight_that_is_no_weight(searcher: Searcher) -> None:
 def test_aspect_that_is_none(searcher: Searcher) -> None:
     with pytest.raises(AspectError, match="no letter or digit"):
         parse_term_text("a.jpg:!!!", searcher)
+
+
+def test_a_weight_that_is_no_number_is_not_taken_for_an_aspect(searcher: Searcher) -> None:
+    with pytest.raises(QueryError, match=r"the weight 'abc' of the term 'a.jpg:brushwork:abc' is no number"):
+        parse_term_text("a.jpg:brushwork:abc", searcher)
