@@ -19,8 +19,9 @@ from indexer.index_summary import IndexSummary, summarise
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
 from indexer.terminal_text import printable
 
-__all__ = ["app"]
+__all__ = ["INTERRUPTED", "app"]
 
+# The exit status of a program that Ctrl-C ended: 128 + SIGINT.
 INTERRUPTED = 130
 
 app = typer.Typer(no_args_is_help=True, help="Index pictures once per aspect, and find them by it.")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from indexer.command_line import app
+from indexer.command_line import INTERRUPTED, app
 from indexer.terminal_text import printable
 from search.hits import Hits
 from search.page import write_page
@@ -22,8 +22,6 @@ from search.term_text import parse_term_text
 from tpips_model.errors import TpipsError
 
 __all__ = ["app", "main"]
-
-INTERRUPTED = 130
 
 
 @app.command()
