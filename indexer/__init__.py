@@ -2,5 +2,14 @@
 
 from indexer.directory import IndexDirectory
 from indexer.manifest import IndexDirectoryError, Manifest, ModelRecord, PartRecord, SourceRecord
+from indexer.quantizer import Quantizer
 
-__all__ = ["IndexDirectory", "IndexDirectoryError", "Manifest", "ModelRecord", "PartRecord", "SourceRecord"]
+__all__ = [
+    "IndexDirectory",
+    "IndexDirectoryError",
+    "Manifest",
+    "ModelRecord",
+    "PartRecord",
+    "Quantizer",
+    "SourceRecord",
+]

@@ -11,7 +11,8 @@ import numpy as np
 from indexer.build_config import BuildError
 from indexer.directory import IndexDirectory
 from indexer.embedding import Decoded, decode, embed, in_batches
-from indexer.manifest import PartRecord, vectors_file
+from indexer.file_names import vectors_file
+from indexer.manifest import PartRecord
 from indexer.part import write_vectors
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from indexer.added_aspects import add_aspects
 from indexer.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.codes import aspects_to_code, make_codes
 from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.given_path import given_path
@@ -34,7 +35,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
     """Build an index, or what is missing from one; a build stopped anywhere goes on where it was.
 
     Parts that are there already get the aspects they lack; then the pictures that are not indexed yet get all
-    aspects, in one pass. The finished index does not depend on how often the build was stopped.
+    aspects, in one pass; then come the codes. The finished index does not depend on how often the build was stopped.
 
     Args:
         config: What to build.
@@ -56,6 +57,9 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
         state = picture_state(before) if before is not None else PictureState((), ())
         added = _add_missing_aspects(work, before, state) if before is not None else ()
         manifest = _index_new_pictures(work, before)
+        coded = aspects_to_code(manifest, wanted=config.codes)
+        if coded:
+            make_codes(IndexDirectory.open(out), coded, progress=config.progress)
     old = before.manifest.parts if before is not None else ()
     images, errors = (sum(getattr(part, what) for part in manifest.parts) for what in ("rows", "errors"))
     return BuildSummary(
@@ -63,6 +67,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
         errors=errors - sum(part.errors for part in old),
         parts=len(manifest.parts) - len(old),
         aspects_added=added,
+        aspects_coded=coded,
         total_images=images,
         total_errors=errors,
         changed=len(state.changed),

@@ -30,6 +30,8 @@ class BuildConfig:
         max_tokens_per_batch: Bound on the tokens that go through the model at once; a matter of memory alone.
         batch_size: How many pictures are embedded at once.
         shard_size: How many files of a folder become one part.
+        codes: Whether to make codes for approximate search; ``None`` makes them for large indices, and completes those
+            that are there.
         progress: Whether a progress bar is shown on standard error.
     """
 
@@ -41,6 +43,7 @@ class BuildConfig:
     max_tokens_per_batch: int | None = None
     batch_size: int = 32
     shard_size: int = DEFAULT_SHARD_SIZE
+    codes: bool | None = None
     progress: bool = True
 
     def __post_init__(self) -> None:
@@ -58,6 +61,7 @@ class BuildSummary:
         errors: Ledger lines added.
         parts: Parts added.
         aspects_added: Aspects whose vectors were added to parts that were there before.
+        aspects_coded: Aspects whose codes were made or completed.
         total_images: Items in the index now.
         total_errors: Ledger lines in the index now.
         changed: Indexed pictures whose file has another size than when they were indexed.
@@ -69,6 +73,7 @@ class BuildSummary:
     errors: int
     parts: int
     aspects_added: tuple[Aspect, ...]
+    aspects_coded: tuple[Aspect, ...]
     total_images: int
     total_errors: int
     changed: int

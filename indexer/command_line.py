@@ -1,9 +1,11 @@
-"""The commands ``build`` and ``info`` of ``tpips-index``."""
+"""The commands ``build``, ``codes`` and ``info`` of ``tpips-index``."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +16,14 @@ from rich.text import Text
 
 from indexer.build import build as build_index
 from indexer.build_config import BuildConfig, BuildSummary
-from indexer.directory import IndexDirectory
-from indexer.index_summary import IndexSummary, summarise
+from indexer.codes import CODES_FROM_ROWS, make_codes, outgrown, remove_codes
+from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
+from indexer.given_path import given_path
+from indexer.index_summary import IndexSummary, codes_bytes, summarise
+from indexer.output_folder import output_folder
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
 from indexer.terminal_text import printable
+from tpips_model.aspects import Aspect
 
 __all__ = ["INTERRUPTED", "app"]
 
@@ -58,6 +64,13 @@ def build(
     shard_size: Annotated[
         int, typer.Option(min=1, help="How many files of a folder become one part.")
     ] = DEFAULT_SHARD_SIZE,
+    codes: Annotated[
+        bool | None,
+        typer.Option(
+            help="Make codes for approximate search; by default from "
+            f"{CODES_FROM_ROWS:,} images on, and where the index has some already."
+        ),
+    ] = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
     """Index pictures under every aspect asked for, and under "overall".
@@ -73,15 +86,55 @@ def build(
         max_tokens_per_batch=max_tokens_per_batch,
         batch_size=batch_size,
         shard_size=shard_size,
+        codes=codes,
         progress=progress,
     )
-    try:
+    with _interruptible():
         summary = build_index(config)
+    for line in _build_lines(summary, out):
+        typer.echo(line)
+
+
+@app.command()
+def codes(
+    directory: Annotated[Path, typer.Argument(help="The index directory.")],
+    aspect: Annotated[
+        list[str] | None, typer.Option(help="An indexed aspect; may be given several times. By default all.")
+    ] = None,
+    retrain: Annotated[
+        bool, typer.Option("--retrain", help="Fit the codes anew to the images that are in the index now.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the codes away.")] = False,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Make what a large index needs for approximate search: half a byte for every four dimensions of a vector.
+
+    Neither the pictures nor the model are needed. Running the same command again does only what is missing.
+    """
+    if retrain and remove:
+        raise typer.BadParameter("give --retrain or --remove, not both")
+    folder = given_path(directory, what="the index", kind=IndexDirectoryError)
+    read_manifest(folder)  # so that no folder is made where there is no index
+    with _interruptible(), output_folder(folder, checked=not remove) as index:
+        assert index is not None
+        if remove:
+            removed = tuple(map(index.indexed_aspect, aspect)) if aspect else index.manifest.aspects
+            remove_codes(index, removed)
+            lines = [f"no codes any more under: {', '.join(one.text for one in removed)}"]
+        else:
+            asked = tuple(map(index.indexed_aspect, aspect)) if aspect else index.aspects
+            lines = _codes_lines(make_codes(index, asked, retrain=retrain, progress=progress), asked)
+    for line in lines:
+        typer.echo(line)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
     except KeyboardInterrupt:
         typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    for line in _build_lines(summary, out):
-        typer.echo(line)
 
 
 @app.command()
@@ -121,6 +174,8 @@ def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
         lines.append(f"indexed {summary.images:,} images in {summary.seconds:.1f} s ({rate:.1f} images/s)")
     if summary.aspects_added:
         lines.append(f"added to the images there before: {', '.join(aspect.text for aspect in summary.aspects_added)}")
+    if summary.aspects_coded:
+        lines.append(f"made codes for approximate search: {', '.join(aspect.text for aspect in summary.aspects_coded)}")
     if not lines:
         lines.append("nothing was missing")
     if summary.errors:
@@ -136,6 +191,17 @@ def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
     return lines
 
 
+def _codes_lines(index: IndexDirectory, aspects: Sequence[Aspect]) -> list[str]:
+    lines = []
+    for aspect in aspects:
+        quantizer = index.quantizer(aspect)
+        lines.append(f"{aspect.text}: {quantizer.code_bytes:,} bytes an image, {codes_bytes(index, aspect):,} in all")
+        if outgrown(quantizer, index.rows):
+            lines[-1] += f"; fitted to {quantizer.trained_on:,} of {index.rows:,} images (--retrain fits them to all)"
+    lines.append(f"search with them: Searcher.open({str(index.path)!r}).query(…, exact=False)")
+    return lines
+
+
 def _info_tables(summary: IndexSummary) -> list[Table]:
     facts = Table(show_header=False, title="Index", title_justify="left")
     for name, value in (
@@ -148,10 +214,13 @@ def _info_tables(summary: IndexSummary) -> list[Table]:
         ("errors", f"{summary.errors:,}"),
     ):
         facts.add_row(name, Text(printable(value), overflow="fold"))
-    aspects = Table("aspect", "folder", "bytes", "state", title="Aspects", title_justify="left")
+    aspects = Table("aspect", "folder", "bytes", "state", "codes", title="Aspects", title_justify="left")
     for aspect in summary.aspects:
         state = "complete" if aspect.complete else "incomplete"
-        aspects.add_row(Text(aspect.text), Text(aspect.slug), f"{aspect.bytes:,}", state)
+        codes = f"{aspect.codes_bytes:,} bytes" + ("" if aspect.coded else ", incomplete")
+        aspects.add_row(
+            Text(aspect.text), Text(aspect.slug), f"{aspect.bytes:,}", state, codes if aspect.codes_bytes else "none"
+        )
     if not summary.errors:
         return [facts, aspects]
     errors = Table("count", "reason", "such as", title="Not indexed, or not wholly", title_justify="left")

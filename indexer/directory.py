@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from indexer.columns import ERROR_SCHEMA, ITEM_SCHEMA, concat_items
+from indexer.columns import ERROR_SCHEMA, concat_items
+from indexer.file_checks import check_file, check_part, read_parquet
+from indexer.file_names import codes_file, errors_file, items_file, quantizer_file, vectors_file
 from indexer.given_path import resolved_path
-from indexer.manifest import (
-    FileRecord,
-    IndexDirectoryError,
-    Manifest,
-    PartRecord,
-    errors_file,
-    items_file,
-    vectors_file,
-)
+from indexer.manifest import IndexDirectoryError, Manifest, PartRecord
+from indexer.quantizer import Quantizer, sub_quantizers
 from indexer.stored_bytes import PictureReadError, read_stored
 from tpips_model.aspects import Aspect, AspectLike
 
@@ -31,6 +25,7 @@ __all__ = ["MANIFEST_FILE", "IndexDirectory", "IndexDirectoryError", "read_manif
 
 MANIFEST_FILE = "manifest.json"
 _MAX_MANIFEST_BYTES = 1 << 30
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 class IndexDirectory:
@@ -69,12 +64,26 @@ class IndexDirectory:
         """
         folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
         manifest = read_manifest(folder)
+        for name, record in manifest.quantizers.items():
+            check_file(folder / name, record, verify=verify)
         for part in manifest.parts:
             for name, record in part.files.items():
-                _check_file(folder / name, record, verify=verify)
-            _check_rows(folder, part, manifest)
+                check_file(folder / name, record, verify=verify)
+            check_part(folder, part, manifest)
         root = data_root if data_root is not None else folder / manifest.source.root
         return cls(folder, manifest, resolved_path(root, what="the data root", kind=IndexDirectoryError))
+
+    @classmethod
+    def open_unchecked(cls, path: str | os.PathLike[str]) -> IndexDirectory:
+        """Open an index by its manifest alone, to mend it; its other files may be damaged or missing.
+
+        Raises:
+            IndexDirectoryError: There is no index, or it is of a newer format version.
+        """
+        folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
+        manifest = read_manifest(folder)
+        root = resolved_path(folder / manifest.source.root, what="the data root", kind=IndexDirectoryError)
+        return cls(folder, manifest, root)
 
     @property
     def rows(self) -> int:
@@ -91,6 +100,19 @@ class IndexDirectory:
         """The aspects that can be queried: those under which every part has its vectors."""
         return self.manifest.complete_aspects
 
+    def indexed_aspect(self, aspect: AspectLike) -> Aspect:
+        """Return the one of ``aspects`` that words mean.
+
+        Raises:
+            IndexDirectoryError: The aspect is not indexed, or not for all parts.
+        """
+        wanted = Aspect.of(aspect)
+        for known in self.aspects:
+            if known.slug == wanted.slug:
+                return known
+        names = ", ".join(repr(known.text) for known in self.aspects) or "none"
+        raise IndexDirectoryError(f"aspect {wanted.text!r} is not indexed in {self.path}; indexed aspects: {names}")
+
     def vectors(self, aspect: AspectLike) -> list[NDArray[np.float16]]:
         """Return the vectors under one aspect, memory-mapped.
 
@@ -103,17 +125,64 @@ class IndexDirectory:
         Raises:
             IndexDirectoryError: The aspect is not indexed, or not for all parts.
         """
-        wanted = Aspect.of(aspect)
-        if wanted.slug not in {known.slug for known in self.aspects}:
-            known = ", ".join(repr(aspect.text) for aspect in self.aspects) or "none"
-            raise IndexDirectoryError(f"aspect {wanted.text!r} is not indexed in {self.path}; indexed aspects: {known}")
+        wanted = self.indexed_aspect(aspect)
+        return [self.part_vectors(part, wanted) for part in self.manifest.parts]
+
+    def part_vectors(self, part: PartRecord, aspect: Aspect) -> NDArray[np.float16]:
+        """Return the vectors of one part that has them, as ``vectors`` does for all."""
+        return _mapped(self.path / vectors_file(aspect, part.id), (part.rows, self.dim), np.float16)
+
+    @property
+    def coded_aspects(self) -> tuple[Aspect, ...]:
+        """Those of ``aspects`` that have codes for every item, to be searched approximately."""
+        return self.manifest.coded_aspects
+
+    def codes(self, aspect: AspectLike) -> list[NDArray[np.uint8]]:
+        """Return the codes under one aspect, memory-mapped.
+
+        Args:
+            aspect: One of ``coded_aspects``.
+
+        Returns:
+            One uint8 (rows of the part, M / 2) per part, in row order, as ``Quantizer.encode`` gives them.
+
+        Raises:
+            IndexDirectoryError: The aspect has no codes, or not for all parts.
+        """
+        wanted = self.indexed_aspect(aspect)
+        if wanted not in self.coded_aspects:
+            raise self._no_codes(wanted)
+        width = sub_quantizers(self.dim) // 2
         return [
-            # A file without rows has nothing to map.
-            np.load(self.path / vectors_file(wanted, part.id), mmap_mode="r", allow_pickle=False)
-            if part.rows
-            else np.empty((0, self.dim), np.float16)
+            _mapped(self.path / codes_file(wanted, part.id), (part.rows, width), np.uint8)
             for part in self.manifest.parts
         ]
+
+    def quantizer(self, aspect: AspectLike) -> Quantizer:
+        """Return what an aspect's codes were made with.
+
+        Args:
+            aspect: One of ``coded_aspects``.
+
+        Raises:
+            IndexDirectoryError: The aspect has no codes, or the file is not the one that the manifest names.
+        """
+        wanted = self.indexed_aspect(aspect)
+        name = quantizer_file(wanted)
+        if name not in self.manifest.quantizers:
+            raise self._no_codes(wanted)
+        try:
+            # Its checksum, always: codes made anew since the index was opened belong to another quantizer.
+            check_file(self.path / name, self.manifest.quantizers[name], verify=True)
+        except IndexDirectoryError as error:
+            raise IndexDirectoryError(f"{error}; if codes have been made since it was opened, open it again") from error
+        return Quantizer.read(self.path / name, dim=self.dim)
+
+    def _no_codes(self, aspect: Aspect) -> IndexDirectoryError:
+        return IndexDirectoryError(
+            f"aspect {aspect.text!r} has no codes for all items in {self.path}; make them with: tpips-index codes "
+            f"{shlex.quote(str(self.path))}"
+        )
 
     def items(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the items of all parts in row order.
@@ -129,11 +198,11 @@ class IndexDirectory:
 
     def part_items(self, part: PartRecord, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the items of one part, as ``items`` does for all."""
-        return _read_parquet(self.path / items_file(part.id), columns)
+        return read_parquet(self.path / items_file(part.id), columns)
 
     def errors(self) -> pa.Table:
         """Return the error ledger of all parts: columns ``key`` and ``reason``."""
-        tables = [_read_parquet(self.path / errors_file(part.id), None) for part in self.manifest.parts]
+        tables = [read_parquet(self.path / errors_file(part.id), None) for part in self.manifest.parts]
         return pa.concat_tables(tables) if tables else ERROR_SCHEMA.empty_table()
 
     def item_path(self, row: Mapping[str, Any]) -> Path:
@@ -208,81 +277,15 @@ def read_manifest(folder: Path) -> Manifest:
         raise IndexDirectoryError(f"{error} ({folder})" if str(folder) not in str(error) else str(error)) from error
 
 
-def _check_file(path: Path, record: FileRecord, *, verify: bool) -> None:
+def _mapped(path: Path, shape: tuple[int, int], dtype: type[_Scalar]) -> NDArray[_Scalar]:
+    if shape[0] == 0:
+        return np.empty(shape, dtype)  # a file without rows has nothing to map
     try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise IndexDirectoryError(f"index file {path} is missing ({error.strerror}); {_REBUILD}") from error
-    if size != record.bytes:
-        raise IndexDirectoryError(f"index file {path} has {size:,} bytes instead of {record.bytes:,}; {_REBUILD}")
-    if verify:
-        with open(path, "rb") as stream:
-            digest = hashlib.sha256()
-            while block := stream.read(1 << 20):
-                digest.update(block)
-        if digest.hexdigest() != record.sha256:
-            raise IndexDirectoryError(f"index file {path} does not have the checksum of the manifest; {_REBUILD}")
-
-
-_REBUILD = "copy the index again if it is a copy, or build it anew"
-
-
-def _check_rows(folder: Path, part: PartRecord, manifest: Manifest) -> None:
-    for name, rows, schema in (
-        (items_file(part.id), part.rows, ITEM_SCHEMA),
-        (errors_file(part.id), part.errors, ERROR_SCHEMA),
-    ):
-        metadata, found = _parquet_head(folder / name)
-        if metadata.num_rows != rows:
-            raise IndexDirectoryError(
-                f"index file {folder / name} has {metadata.num_rows} rows, and the manifest says {rows}; {_REBUILD}"
-            )
-        for field in schema:
-            if field.name not in found.names or found.field(field.name).type != field.type:
-                raise IndexDirectoryError(
-                    f"index file {folder / name} lacks the column {field.name!r} of type {field.type}; {_REBUILD}"
-                )
-    for aspect in manifest.aspects:
-        if part.has(aspect):
-            _check_vectors(folder / vectors_file(aspect, part.id), (part.rows, manifest.model.dim))
-
-
-def _check_vectors(path: Path, shape: tuple[int, int]) -> None:
-    try:
-        with open(path, "rb") as stream:
-            version = np.lib.format.read_magic(stream)
-            if version != (1, 0):
-                raise ValueError(f"npy format {version}")
-            found, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-            header = stream.tell()
-    except (OSError, ValueError) as error:
-        raise IndexDirectoryError(f"index file {path} is no vector file ({error}); {_REBUILD}") from error
-    if found != shape or fortran or dtype != np.dtype("<f2") or path.stat().st_size != header + 2 * shape[0] * shape[1]:
+        array: NDArray[_Scalar] = np.load(path, mmap_mode="r", allow_pickle=False)
+        if (array.shape, array.dtype) != (shape, np.dtype(dtype)):
+            raise ValueError(f"it holds {array.dtype} {array.shape}")
+    except (OSError, ValueError, EOFError) as error:
         raise IndexDirectoryError(
-            f"index file {path} should hold float16 {shape} in C order, and holds {dtype} {found}; {_REBUILD}"
-        )
-
-
-def _parquet_head(path: Path) -> tuple[Any, pa.Schema]:
-    try:
-        with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
-            names = file.schema_arrow.names
-            if len(set(names)) != len(names):
-                raise ValueError("it has two columns of one name")
-            return file.metadata, file.schema_arrow
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise IndexDirectoryError(f"index file {path} is damaged ({error}); {_REBUILD}") from error
-
-
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
-    # An open file rather than a path: pyarrow would read partition columns out of a folder called "a=b".
-    try:
-        with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
-            names = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-            table = file.read(columns=names)
-        table.validate(full=True)  # strings that are not UTF-8 would raise only where they are used
-        if len(set(table.column_names)) != table.num_columns:
-            raise ValueError("it has two columns of one name")
-        return table
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise IndexDirectoryError(f"index file {path} is damaged ({error}); {_REBUILD}") from error
+            f"index file {path} has changed since the index was opened ({error}); open it again"
+        ) from error
+    return array

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from indexer.manifest import FileRecord, IndexDirectoryError
 
-__all__ = ["TEMPORARY_SUFFIX", "make_folder", "write_durably", "write_failure"]
+__all__ = ["TEMPORARY_SUFFIX", "file_record", "make_folder", "write_durably", "write_failure"]
 
 TEMPORARY_SUFFIX = ".tmp"
 
@@ -35,6 +35,11 @@ def write_durably(path: Path, payload: bytes) -> FileRecord:
         with contextlib.suppress(OSError):  # the disk's fault is what matters; a left-over is removed by the next run
             temporary.unlink(missing_ok=True)
         raise write_failure(path, error) from error
+    return file_record(payload)
+
+
+def file_record(payload: bytes) -> FileRecord:
+    """Return the size and the checksum of a file that holds ``payload``."""
     return FileRecord(bytes=len(payload), sha256=hashlib.sha256(payload).hexdigest())
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from indexer.directory import IndexDirectory
-from indexer.manifest import vectors_file
+from indexer.file_names import codes_file, quantizer_file, vectors_file
 from indexer.vector_check import aspects_of_one_vector, check_vectors
 from tpips_model.aspects import Aspect
 
-__all__ = ["AspectSummary", "IndexSummary", "summarise"]
+__all__ = ["AspectSummary", "IndexSummary", "codes_bytes", "summarise"]
 
 SHOWN_KEYS = 3
 
@@ -21,12 +22,23 @@ _PARTICULARS = re.compile(r"""b?'[^']*'|b?"[^"]*"|\b\d[\d,.]*""")
 
 @dataclass(frozen=True)
 class AspectSummary:
-    """One aspect of an index: its bytes on disk, and whether it can be queried."""
+    """One aspect of an index.
+
+    Attributes:
+        text: Its words.
+        slug: Its folder.
+        bytes: What its vectors take on disk.
+        complete: Whether it can be queried.
+        codes_bytes: What its codes take on disk.
+        coded: Whether it can be searched approximately.
+    """
 
     text: str
     slug: str
     bytes: int
     complete: bool
+    codes_bytes: int
+    coded: bool
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,7 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
 
     Args:
         index: The index.
-        read_vectors: Also check every vector, and look for aspects under which all are the same.
+        read_vectors: Also check every vector and quantizer, and look for aspects under which all are the same.
 
     Raises:
         IndexDirectoryError: A part cannot be read, or a vector is damaged.
@@ -98,7 +110,14 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         errors_by_reason={reason: len(keys) for reason, keys in frequent_first},
         error_examples={reason: keys[:SHOWN_KEYS] for reason, keys in frequent_first},
         aspects=tuple(
-            AspectSummary(aspect.text, aspect.slug, _bytes(index, aspect), aspect in complete)
+            AspectSummary(
+                text=aspect.text,
+                slug=aspect.slug,
+                bytes=_bytes(index, [vectors_file(aspect, part.id) for part in manifest.parts]),
+                complete=aspect in complete,
+                codes_bytes=codes_bytes(index, aspect),
+                coded=aspect in index.coded_aspects,
+            )
             for aspect in manifest.aspects
         ),
         complete_with=None
@@ -108,7 +127,13 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
     )
 
 
-def _bytes(index: IndexDirectory, aspect: Aspect) -> int:
-    names = (vectors_file(aspect, part.id) for part in index.manifest.parts)
+def codes_bytes(index: IndexDirectory, aspect: Aspect) -> int:
+    """Return what an aspect's codes take on disk, its quantizer included."""
+    quantizer = index.manifest.quantizers.get(quantizer_file(aspect))
+    codes = _bytes(index, [codes_file(aspect, part.id) for part in index.manifest.parts])
+    return codes + (quantizer.bytes if quantizer is not None else 0)
+
+
+def _bytes(index: IndexDirectory, names: Sequence[str]) -> int:
     files = {name: record for part in index.manifest.parts for name, record in part.files.items()}
     return sum(files[name].bytes for name in names if name in files)

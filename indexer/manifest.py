@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from indexer.file_names import codes_file, errors_file, items_file, quantizer_file, vectors_file
 from tpips_model.aspects import Aspect
 from tpips_model.errors import AspectError, TpipsError
 
@@ -21,9 +22,6 @@ __all__ = [
     "ModelRecord",
     "PartRecord",
     "SourceRecord",
-    "errors_file",
-    "items_file",
-    "vectors_file",
 ]
 
 FORMAT = "tpips-index"
@@ -36,24 +34,9 @@ class IndexDirectoryError(TpipsError):
     """An index directory that cannot be read or written; the message says why and what to do."""
 
 
-def items_file(part: int) -> str:
-    """Return the path of a part's items inside the index directory."""
-    return f"items/part-{part:05d}.parquet"
-
-
-def errors_file(part: int) -> str:
-    """Return the path of a part's error ledger inside the index directory."""
-    return f"errors/part-{part:05d}.parquet"
-
-
-def vectors_file(aspect: Aspect, part: int) -> str:
-    """Return the path of a part's vectors under one aspect inside the index directory."""
-    return f"aspects/{aspect.slug}/part-{part:05d}.npy"
-
-
 @dataclass(frozen=True)
 class FileRecord:
-    """Size and checksum of one file of a part."""
+    """Size and checksum of one file."""
 
     bytes: int
     sha256: str
@@ -72,6 +55,10 @@ class PartRecord:
     def has(self, aspect: Aspect) -> bool:
         """Tell whether this part's vectors under ``aspect`` are written."""
         return vectors_file(aspect, self.id) in self.files
+
+    def has_codes(self, aspect: Aspect) -> bool:
+        """Tell whether this part's codes under ``aspect`` are written."""
+        return codes_file(aspect, self.id) in self.files
 
 
 @dataclass(frozen=True)
@@ -95,21 +82,34 @@ class SourceRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an index holds; row order is the order of ``parts``, then the row within the part."""
+    """What an index holds; row order is the order of ``parts``, then the row within the part.
+
+    ``quantizers`` are the files of the quantizers by name: one for every aspect of which a part has codes.
+    """
 
     model: ModelRecord
     source: SourceRecord
     aspects: tuple[Aspect, ...]
     parts: tuple[PartRecord, ...]
+    quantizers: Mapping[str, FileRecord] = field(default_factory=dict)
 
     @property
     def complete_aspects(self) -> tuple[Aspect, ...]:
         """The aspects under which every part has its vectors."""
         return tuple(aspect for aspect in self.aspects if all(part.has(aspect) for part in self.parts))
 
+    @property
+    def coded_aspects(self) -> tuple[Aspect, ...]:
+        """The complete aspects under which every part has its codes."""
+        return tuple(
+            aspect
+            for aspect in self.complete_aspects
+            if quantizer_file(aspect) in self.quantizers and all(part.has_codes(aspect) for part in self.parts)
+        )
+
     def to_json(self) -> str:
         """Return the manifest's text: the same bytes for the same content, wherever and whenever written."""
-        record = {
+        record: dict[str, Any] = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "model": {
@@ -123,17 +123,20 @@ class Manifest:
             "aspects": [{"text": aspect.text, "slug": aspect.slug} for aspect in self.aspects],
             "parts": [self._part_to_record(part) for part in self.parts],
         }
+        if self.quantizers:
+            names = [name for name in map(quantizer_file, self.aspects) if name in self.quantizers]
+            record["quantizers"] = {name: _file_to_record(self.quantizers[name]) for name in names}
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
     def _part_to_record(self, part: PartRecord) -> dict[str, Any]:
         # Files in one order, however the part grew: an aspect added later gives the text of one asked at once.
-        names = [name for name in _file_names(part.id, self.aspects) if name in part.files]
+        names = [name for name in _file_names(part.id, self.aspects, self.aspects) if name in part.files]
         return {
             "id": part.id,
             "shard": part.shard,
             "rows": part.rows,
             "errors": part.errors,
-            "files": {n: {"bytes": part.files[n].bytes, "sha256": part.files[n].sha256} for n in names},
+            "files": {name: _file_to_record(part.files[name]) for name in names},
         }
 
     @classmethod
@@ -160,20 +163,28 @@ class Manifest:
         aspects = tuple(_aspect(entry) for entry in _get(record, "aspects", list))
         if len({aspect.slug for aspect in aspects}) != len(aspects):
             raise IndexDirectoryError("manifest.json names an aspect twice; build the index anew")
-        parts = tuple(_part(entry, aspects) for entry in _get(record, "parts", list))
-        for field in ("id", "shard"):
-            if len({getattr(part, field) for part in parts}) != len(parts):
-                raise IndexDirectoryError(f"manifest.json has two parts of one {field}; build the index anew")
+        quantizers = _quantizers(record, aspects)
+        coded = [aspect for aspect in aspects if quantizer_file(aspect) in quantizers]
+        parts = tuple(_part(entry, aspects, coded) for entry in _get(record, "parts", list))
+        for name in ("id", "shard"):
+            if len({getattr(part, name) for part in parts}) != len(parts):
+                raise IndexDirectoryError(f"manifest.json has two parts of one {name}; build the index anew")
         return cls(
             model=_model(_get(record, "model", dict)),
             source=_source(_get(record, "source", dict)),
             aspects=aspects,
             parts=parts,
+            quantizers=quantizers,
         )
 
 
-def _file_names(part: int, aspects: tuple[Aspect, ...]) -> list[str]:
-    return [items_file(part), errors_file(part), *(vectors_file(aspect, part) for aspect in aspects)]
+def _file_names(part: int, aspects: Sequence[Aspect], coded: Sequence[Aspect]) -> list[str]:
+    vectors, codes = (vectors_file(aspect, part) for aspect in aspects), (codes_file(aspect, part) for aspect in coded)
+    return [items_file(part), errors_file(part), *vectors, *codes]
+
+
+def _file_to_record(file: FileRecord) -> dict[str, Any]:
+    return {"bytes": file.bytes, "sha256": file.sha256}
 
 
 def _get(record: Any, name: str, kind: type[_Value]) -> _Value:
@@ -235,20 +246,32 @@ def _aspect(record: Any) -> Aspect:
     return aspect
 
 
-def _part(record: Any, aspects: tuple[Aspect, ...]) -> PartRecord:
-    part_id = _count(record, "id")
-    allowed = _file_names(part_id, aspects)
+def _files(record: dict[str, Any], allowed: Sequence[str], *, owner: str, kind: str) -> dict[str, FileRecord]:
     files: dict[str, FileRecord] = {}
-    for name, entry in _get(record, "files", dict).items():
+    for name, entry in record.items():
         if name not in allowed:
             raise IndexDirectoryError(
-                f"manifest.json lets part {part_id} name the file {name!r}, which no part may have; "
-                "build the index anew"
+                f"manifest.json lets {owner} name the file {name!r}, which no {kind} may have; build the index anew"
             )
         digest = _get(entry, "sha256", str)
         if not _SHA256.fullmatch(digest):
             raise IndexDirectoryError(f"manifest.json is damaged: {name} has the checksum {digest!r:.80}")
         files[name] = FileRecord(bytes=_count(entry, "bytes"), sha256=digest)
+    return files
+
+
+def _quantizers(record: dict[str, Any], aspects: Sequence[Aspect]) -> dict[str, FileRecord]:
+    if "quantizers" not in record:
+        return {}
+    allowed = [quantizer_file(aspect) for aspect in aspects]
+    return _files(_get(record, "quantizers", dict), allowed, owner="an aspect", kind="aspect")
+
+
+def _part(record: Any, aspects: Sequence[Aspect], coded: Sequence[Aspect]) -> PartRecord:
+    part_id = _count(record, "id")
+    files = _files(
+        _get(record, "files", dict), _file_names(part_id, aspects, coded), owner=f"part {part_id}", kind="part"
+    )
     for name in (items_file(part_id), errors_file(part_id)):
         if name not in files:
             raise IndexDirectoryError(f"manifest.json is damaged: part {part_id} lacks {name}; build the index anew")

@@ -16,22 +16,23 @@ from indexer.lock import LOCK_FILE, writer_lock
 from indexer.manifest import IndexDirectoryError
 from tpips_model.errors import TpipsError
 
-__all__ = ["GALLERY_FOLDER", "output_folder"]
+__all__ = ["GALLERY_FOLDER", "output_folder", "remove_leftovers"]
 
 GALLERY_FOLDER = "gallery"
 _PART_FOLDERS = ("items", "errors", "aspects")
-_PART_FILE = re.compile(r"part-\d+\.(parquet|npy)")
+_OWN_FILE = re.compile(r"part-\d+\.(parquet|npy|codes\.npy)|quantizer\.safetensors")
 
 
 @contextmanager
-def output_folder(out: Path) -> Iterator[IndexDirectory | None]:
+def output_folder(out: Path, *, checked: bool = True) -> Iterator[IndexDirectory | None]:
     """Claim a folder for writing an index, for as long as the block runs.
 
     Args:
         out: A folder that does not exist, is empty, or holds an index, finished or not.
+        checked: Whether an index that is there is checked against its manifest.
 
     Yields:
-        The index that is there, checked, or ``None``.
+        The index that is there, or ``None``.
 
     Raises:
         IndexDirectoryError: Something else is there, a folder of the index is a link, it cannot be written, another
@@ -42,8 +43,10 @@ def output_folder(out: Path) -> Iterator[IndexDirectory | None]:
     _refuse_links(out)
     make_folder(out)
     with writer_lock(out):
-        index = IndexDirectory.open(out) if (out / MANIFEST_FILE).exists() else None
-        _remove_leftovers(out, index)
+        index = None
+        if (out / MANIFEST_FILE).exists():
+            index = IndexDirectory.open(out) if checked else IndexDirectory.open_unchecked(out)
+        remove_leftovers(out, index)
         try:
             yield index
         except Exception:  # not an interrupt, after which the same command goes on
@@ -87,16 +90,26 @@ def _refuse_links(out: Path) -> None:
         raise write_failure(out, error) from error
 
 
-def _remove_leftovers(out: Path, index: IndexDirectory | None) -> None:
-    """Remove temporary files, and part files that no manifest names, as a killed build leaves them."""
-    named = {name for part in index.manifest.parts for name in part.files} if index is not None else set()
+def remove_leftovers(out: Path, index: IndexDirectory | None) -> None:
+    """Remove temporary files, and files of an index that no manifest names, as a killed build leaves them.
+
+    Args:
+        out: The folder, claimed.
+        index: The index that is there.
+
+    Raises:
+        IndexDirectoryError: A file cannot be removed.
+    """
+    named: set[str] = set()
+    if index is not None:
+        named = set(index.manifest.quantizers).union(*(part.files for part in index.manifest.parts))
     aspects = out / "aspects"
     slugs = sorted(aspects.iterdir()) if aspects.is_dir() else []
     try:
         for folder in (out, out / "items", out / "errors", *slugs):
             for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-                part_file = folder != out and _PART_FILE.fullmatch(path.name)
-                orphan = part_file and path.relative_to(out).as_posix() not in named
+                own_file = folder != out and _OWN_FILE.fullmatch(path.name)
+                orphan = own_file and path.relative_to(out).as_posix() not in named
                 if orphan or path.name.endswith(TEMPORARY_SUFFIX):
                     path.unlink()
         for folder in slugs:
@@ -110,7 +123,7 @@ def _discard(out: Path, *, keep_folder: bool) -> None:
     """Take back what a build that came to nothing has made, so that nothing half-written stays."""
     # The fault that ended the build is what the user must see; what resists removal here is harmless.
     with contextlib.suppress(OSError, TpipsError):
-        _remove_leftovers(out, None)
+        remove_leftovers(out, None)
         for name in _PART_FOLDERS:
             if (out / name).is_dir():
                 (out / name).rmdir()

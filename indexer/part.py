@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from indexer.columns import Item, LedgerLine, error_table, item_table
 from indexer.directory import MANIFEST_FILE
 from indexer.durable import make_folder, write_durably
-from indexer.manifest import FileRecord, Manifest, PartRecord, errors_file, items_file, vectors_file
+from indexer.file_names import errors_file, items_file, vectors_file
+from indexer.manifest import FileRecord, Manifest, PartRecord
 from tpips_model.aspects import Aspect
 from tpips_model.errors import ModelError
 
-__all__ = ["NORM_TOLERANCE", "write_manifest", "write_part", "write_vectors"]
+__all__ = ["NORM_TOLERANCE", "write_array", "write_manifest", "write_part", "write_vectors"]
 
 NORM_TOLERANCE = 1e-3
 
@@ -75,10 +77,18 @@ def write_vectors(
         IndexDirectoryError: The file cannot be written.
     """
     _check_vectors(aspect, vectors, keys)
+    return write_array(index / vectors_file(aspect, part), vectors.astype("<f2"))
+
+
+def write_array(path: Path, array: NDArray[Any]) -> FileRecord:
+    """Write an array as npy.
+
+    Raises:
+        IndexDirectoryError: The file cannot be written.
+    """
     stream = io.BytesIO()
-    half = np.ascontiguousarray(vectors, dtype="<f2")
-    np.lib.format.write_array(stream, half, version=(1, 0), allow_pickle=False)
-    return _write(index / vectors_file(aspect, part), stream.getvalue())
+    np.lib.format.write_array(stream, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return _write(path, stream.getvalue())
 
 
 def write_manifest(index: Path, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""Looking at every stored vector of an index."""
+"""Looking at every stored vector of an index, and at its quantizers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PIECE_ROWS = 4096
 
 
 def check_vectors(index: IndexDirectory) -> None:
-    """Check that every stored vector is finite and of unit length, as the indexer writes them.
+    """Check that every stored vector is finite and of unit length, as the indexer writes them, and every quantizer.
 
     Raises:
-        IndexDirectoryError: One is not; the message has its key.
+        IndexDirectoryError: One is not; the message has its key. Or a quantizer is damaged.
     """
     keys = index.items(["key"])["key"]
     for aspect in index.aspects:
@@ -35,6 +35,8 @@ def check_vectors(index: IndexDirectory) -> None:
                         f"under {aspect.text!r} has length {norms[bad[0]]:.4g}, where 1 is expected; build it anew"
                     )
             first += len(block)
+        if aspect in index.coded_aspects:
+            index.quantizer(aspect)
 
 
 def aspects_of_one_vector(index: IndexDirectory) -> tuple[Aspect, ...]:

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from tpips_model import Aspect, AspectLike, ImageError, ImageLike
 
 
 def run(
-    out: Path, data: Path | str | None, *aspects: str, embedder: StubEmbedder | None = None, **config: int
+    out: Path, data: Path | str | None, *aspects: str, embedder: StubEmbedder | None = None, **config: Any
 ) -> BuildSummary:
     settings = {"shard_size": 4, "batch_size": 3, **config}
     given = None if data is None else str(data)

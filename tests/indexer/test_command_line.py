@@ -58,6 +58,12 @@ def test_build_says_what_it_did(data: Path) -> None:
     assert "Restore them, or build a new index with another --out" in gone.stdout
 
 
+def test_build_says_that_it_made_codes(data: Path) -> None:
+    told = build(data, "--aspect", "brushwork", "--codes").stdout
+    assert "made codes for approximate search: overall, brushwork" in told
+    assert "made codes" not in build(data).stdout
+
+
 def test_progress_tells_images_a_second_and_time_left(data: Path) -> None:
     made = command("build", "--data", data, "--out", data.parent / "index", "--shard-size", 3)
     assert re.search(r"indexing: 100%.* 10/10 \[.*<.*images/s", made.stderr)
@@ -139,6 +145,8 @@ def test_info_as_json(data: Path) -> None:
         "slug": "brushwork",
         "bytes": sum(path.stat().st_size for path in files),
         "complete": True,
+        "codes_bytes": 0,
+        "coded": False,
     }
     assert record["complete_with"] is None
 

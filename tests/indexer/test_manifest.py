@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from indexer.file_names import codes_file, errors_file, items_file, quantizer_file, vectors_file
 from indexer.manifest import (
     FileRecord,
     IndexDirectoryError,
@@ -15,9 +17,6 @@ from indexer.manifest import (
     ModelRecord,
     PartRecord,
     SourceRecord,
-    errors_file,
-    items_file,
-    vectors_file,
 )
 from tpips_model import OVERALL, Aspect
 
@@ -68,6 +67,49 @@ def test_an_aspect_is_complete_when_every_part_has_it() -> None:
     assert manifest.complete_aspects == (OVERALL,)
 
 
+def a_coded_manifest() -> Manifest:
+    file = FileRecord(bytes=5, sha256="0" * 64)
+    manifest = a_manifest(a_part(0, OVERALL, BRUSHWORK), a_part(1, OVERALL, BRUSHWORK))
+    coded = {0: (OVERALL, BRUSHWORK), 1: (OVERALL,)}
+    parts = [
+        replace(
+            part,
+            files={**dict.fromkeys((codes_file(aspect, part.id) for aspect in coded[part.id]), file), **part.files},
+        )
+        for part in manifest.parts
+    ]
+    quantizers = dict.fromkeys(map(quantizer_file, (BRUSHWORK, OVERALL)), file)
+    return replace(manifest, parts=tuple(parts), quantizers=quantizers)
+
+
+def test_an_aspect_is_coded_when_every_part_has_its_codes() -> None:
+    manifest = a_coded_manifest()
+    assert (manifest.complete_aspects, manifest.coded_aspects) == ((OVERALL, BRUSHWORK), (OVERALL,))
+    assert replace(manifest, quantizers={}).coded_aspects == ()
+
+
+def test_codes_stand_behind_all_else_and_leave_no_trace_where_there_are_none() -> None:
+    manifest = a_coded_manifest()
+    text = manifest.to_json()
+    assert Manifest.from_json(text) == manifest
+    record = json.loads(text)
+    assert list(record)[-1] == "quantizers"
+    assert list(record["quantizers"]) == [quantizer_file(OVERALL), quantizer_file(BRUSHWORK)]
+    assert list(record["parts"][0]["files"])[-2:] == [codes_file(OVERALL, 0), codes_file(BRUSHWORK, 0)]
+    assert "quantizer" not in a_manifest().to_json()
+
+
+def test_codes_need_a_quantizer_and_quantizers_an_aspect() -> None:
+    record = json.loads(a_coded_manifest().to_json())
+    del record["quantizers"][quantizer_file(BRUSHWORK)]
+    with pytest.raises(IndexDirectoryError, match=r"part 0 name .*brushwork/part-00000.codes.npy', which no part may"):
+        Manifest.from_json(json.dumps(record))
+    record = json.loads(a_manifest().to_json())
+    record["quantizers"] = {"aspects/lighting/quantizer.safetensors": {"bytes": 1, "sha256": "0" * 64}}
+    with pytest.raises(IndexDirectoryError, match=r"an aspect name the file .*lighting.*, which no aspect may have"):
+        Manifest.from_json(json.dumps(record))
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -106,6 +148,7 @@ def test_a_file_that_no_part_may_have_is_refused(name: str) -> None:
         (damaged(parts__0__rows=-1), '"rows" is -1'),
         (damaged(parts__0__files={}), "part 0 lacks items/part-00000.parquet"),
         (damaged(parts=[json.loads(a_manifest().to_json())["parts"][0]] * 2), "two parts of one id"),
+        (damaged(quantizers=[]), '"quantizers" should be dict'),
         (damaged(source="folder"), '"source" should be dict'),
         (damaged(model__recommended_overall_penalty=10**400), '"recommended_overall_penalty" should be a finite'),
         (damaged(model__recommended_overall_penalty=float("nan")), '"recommended_overall_penalty" should be a finite'),
@@ -130,7 +173,7 @@ JSON = st.recursive(
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault of the code
 @given(data=st.data())
 def test_no_damage_raises_anything_else(data: st.DataObject) -> None:
-    record = copy.deepcopy(json.loads(a_manifest().to_json()))
+    record = copy.deepcopy(json.loads(a_coded_manifest().to_json()))
     place = record
     while True:
         step = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else list(range(len(place)))))
