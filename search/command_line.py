@@ -42,7 +42,35 @@ def query(
         ),
     ] = 0.0,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="How many hits.")] = 10,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the pictures to this file.")] = None,
+    offset: Annotated[int, typer.Option(min=0, help="How many of the best to pass over; for the second page.")] = 0,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILTER",
+            help="Choose only from the pictures for which this is true, such as 'style = \"Cubism\" and year >= 1900'. "
+            'Knows =, !=, <, <=, >, >=, in [..], like "a%", contains "text", is null, and, or, not and parentheses.',
+        ),
+    ] = None,
+    min_score: Annotated[float | None, typer.Option(help="Leave out hits of a lower score.")] = None,
+    dedupe: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COSINE",
+            help="Show one of several pictures that are overall at least this similar, for example 0.98.",
+        ),
+    ] = None,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--approximate",
+            help="Scan every vector, or go by the index's codes, which is faster. By default the size decides.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help='Where exact scans run: cpu, cuda, such as "cuda:0,cuda:1", or auto.')
+    ] = "cpu",
+    html: Annotated[Path | None, typer.Option(help="Also write a page with the pictures to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     include_queries: Annotated[
         bool,
@@ -59,18 +87,28 @@ def query(
 
     For example: tpips-index query index --term "a.jpg:color palette" --term b.jpg:brushwork:0.7
     """
-    if html is not None and as_json:
-        raise typer.BadParameter("give --html or --json, not both")
-    searcher = Searcher.open(directory, data_root=data_root)
+    searcher = Searcher.open(directory, data_root=data_root, device=device)
     terms = [parse_term_text(text, searcher) for text in term]
-    hits = searcher.query(terms, k=k, overall_penalty=penalty, exclude_queries=not include_queries)
+    hits = searcher.query(
+        terms,
+        k=k,
+        overall_penalty=penalty,
+        exclude_queries=not include_queries,
+        where=where,
+        min_score=min_score,
+        offset=offset,
+        dedupe=dedupe,
+        exact=exact,
+    )
+    if html is not None:
+        write_page(hits, html)
     if as_json:
         typer.echo(hits.to_json(indent=1))
-    elif html is not None:
-        write_page(hits, html)
-        typer.echo(f"wrote {html} with {len(hits)} {'picture' if len(hits) == 1 else 'pictures'}")
     else:
         Console().print(_table(hits))
+    if html is not None:
+        # Beside JSON, standard output stays JSON.
+        typer.echo(f"wrote {html} with {len(hits)} {'picture' if len(hits) == 1 else 'pictures'}", err=as_json)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -87,20 +125,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _table(hits: Hits) -> Table:
-    table = Table("#", "key", title=_title(hits), title_justify="left")
+    table = Table("#", "key", title=Text(_title(hits)), title_justify="left")
     table.add_column("score", justify="right")
     for asked in hits.terms:
         table.add_column(Text(f"{asked.aspect.text}\n× {asked.weight:g}"), justify="right")
-    for rank, hit in enumerate(hits, start=1):
-        shares = (f"{share:+.4f}" for share in hit.contributions)
-        table.add_row(str(rank), Text(printable(hit.key), overflow="fold"), f"{hit.score:.4f}", *shares)
+    if hits.dedupe is not None:
+        table.add_column("alike", justify="right")
+    for hit in hits:
+        shares = [f"{share:+.4f}" for share in hit.contributions]
+        alike = [] if hits.dedupe is None else [f"+{len(hit.duplicates)}" if hit.duplicates else ""]
+        table.add_row(str(hit.rank), Text(printable(hit.key), overflow="fold"), f"{hit.score:.4f}", *shares, *alike)
     return table
 
 
 def _title(hits: Hits) -> str:
-    return f"best {len(hits)} of {hits.total:,}" + (
-        f", overall penalty {hits.overall_penalty:g}" if hits.overall_penalty else ""
-    )
+    best = f"best {len(hits)}"
+    if hits.offset:
+        best = f"{hits[0].rank:,} to {hits[-1].rank:,}" if hits else "no further hits"
+    facts = [f"{best} of {hits.selected:,}"]
+    if hits.where is not None:
+        facts[0] += f" (of {hits.total:,}) where {printable(hits.where)}"
+    if hits.overall_penalty:
+        facts.append(f"overall penalty {hits.overall_penalty:g}")
+    if hits.min_score is not None:
+        facts.append(f"score at least {hits.min_score:g}")
+    if not hits.exact:
+        facts.append(f"approximate ({hits.rescored:,} scored exactly)")
+    return ", ".join(facts)
 
 
 if __name__ == "__main__":

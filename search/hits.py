@@ -20,7 +20,7 @@ from tpips_model.images import to_rgb
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Hit", "Hits", "QueryTerm"]
+__all__ = ["Hit", "Hits", "QueryFacts", "QueryTerm"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,8 @@ class Hit:
         contributions: What each term adds to the score, in the order of the terms: w(f_aspect − λ·f_overall).
         row: The item's row in the index.
         metadata: The columns that came with the data.
+        rank: Its place in the whole answer, from 1; a second page counts on from the first.
+        duplicates: The keys of the near-duplicates that it stands for, the best first, if they were collapsed.
     """
 
     key: str
@@ -65,6 +67,8 @@ class Hit:
     contributions: tuple[float, ...]
     row: int
     metadata: Mapping[str, Any]
+    rank: int
+    duplicates: tuple[str, ...]
     record: Mapping[str, Any] = field(repr=False)
     index: IndexDirectory = field(repr=False)
 
@@ -81,29 +85,52 @@ class Hit:
         return to_rgb(self.index.item_bytes(self.record), at_least=at_least)
 
 
+@dataclass(frozen=True, eq=False)
+class QueryFacts:
+    """What a query asked, and how it was answered; ``Hits`` describes each."""
+
+    terms: tuple[QueryTerm, ...]
+    overall_penalty: float
+    total: int
+    where: str | None
+    selected: int
+    offset: int
+    min_score: float | None
+    dedupe: float | None
+    exact: bool
+    rescored: int
+    sample_scores: Callable[[], NDArray[np.float64]] = field(repr=False)
+
+
 class Hits(Sequence[Hit]):
     """The results of one query, best first.
 
     Attributes:
         terms: What was asked.
         overall_penalty: λ.
-        total: N, the number of items searched.
+        total: N, the number of items in the index.
+        where: What selected the items to choose from, in words; ``None`` if all were.
+        selected: How many items there were to choose from.
+        offset: How many better items the query passed over.
+        min_score: The lowest score that was wanted, or ``None``.
+        dedupe: From which overall cosine on near-duplicates were collapsed, or ``None``.
+        exact: Whether the hits are proven to be the best; if not, they were found by the codes.
+        rescored: How many items were scored exactly.
     """
 
-    def __init__(
-        self,
-        hits: Sequence[Hit],
-        *,
-        terms: Sequence[QueryTerm],
-        overall_penalty: float,
-        total: int,
-        sample_scores: Callable[[], NDArray[np.float64]],
-    ) -> None:
+    def __init__(self, hits: Sequence[Hit], facts: QueryFacts) -> None:
         self._hits = tuple(hits)
-        self._sample_scores = sample_scores
-        self.terms = tuple(terms)
-        self.overall_penalty = overall_penalty
-        self.total = total
+        self._facts = facts
+        self.terms = facts.terms
+        self.overall_penalty = facts.overall_penalty
+        self.total = facts.total
+        self.where = facts.where
+        self.selected = facts.selected
+        self.offset = facts.offset
+        self.min_score = facts.min_score
+        self.dedupe = facts.dedupe
+        self.exact = facts.exact
+        self.rescored = facts.rescored
 
     def __len__(self) -> int:
         return len(self._hits)
@@ -116,18 +143,13 @@ class Hits(Sequence[Hit]):
 
     def __getitem__(self, index: int | slice) -> Hit | Hits:
         if isinstance(index, slice):
-            return Hits(
-                self._hits[index],
-                terms=self.terms,
-                overall_penalty=self.overall_penalty,
-                total=self.total,
-                sample_scores=self._sample_scores,
-            )
+            return Hits(self._hits[index], self._facts)
         return self._hits[index]
 
     def __repr__(self) -> str:
         asked = " + ".join(f"{term.weight:g} × {term.label} by {term.aspect}" for term in self.terms)
-        return f"<Hits: {len(self)} of {self.total:,} items for {asked}>"
+        chosen = "" if self.where is None else f" where {self.where}"
+        return f"<Hits: {len(self)} of {self.selected:,} items{chosen} for {asked}>"
 
     @property
     def keys(self) -> list[str]:
@@ -139,35 +161,43 @@ class Hits(Sequence[Hit]):
         return self._hits[position].image()
 
     def percentile(self, score: float) -> float:
-        """Return how many percent of the index's items score lower than ``score`` for this query, in [0, 100].
+        """Return how many percent of the items to choose from score lower than ``score`` for this query, in [0, 100].
 
         Scores of different aspects, models and penalties are on different scales, so that no one threshold tells
-        "similar" from "not"; this tells how rare a score is. Beyond 10,000 items it goes by 10,000 of them, evenly
-        spaced over the index.
+        "similar" from "not"; this tells how rare a score is. With a ``where``, it counts the selected items alone.
+        Beyond 10,000 items it goes by 10,000 of them, evenly spaced.
         """
-        scores = self._sample_scores()
+        scores = self._facts.sample_scores()
         return 100.0 * float(np.searchsorted(scores, score)) / len(scores) if len(scores) else 0.0
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return one dictionary a hit: rank (from 1), key, score, row, contributions, metadata; JSON types only."""
+        """Return one dictionary a hit, JSON types only: rank, key, score, row, contributions, duplicates, metadata."""
         return [
             {
-                "rank": rank,
+                "rank": hit.rank,
                 "key": hit.key,
                 "score": hit.score,
                 "row": hit.row,
                 "contributions": list(hit.contributions),
+                "duplicates": list(hit.duplicates),
                 "metadata": {name: _json_value(value) for name, value in hit.metadata.items()},
             }
-            for rank, hit in enumerate(self._hits, start=1)
+            for hit in self._hits
         ]
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the query and its hits as JSON: terms, overall_penalty, total, hits."""
+        """Return the query and its hits as JSON: the attributes of ``Hits`` by their names, and hits."""
         record = {
             "terms": [{"image": term.label, "aspect": term.aspect.text, "weight": term.weight} for term in self.terms],
             "overall_penalty": self.overall_penalty,
             "total": self.total,
+            "where": self.where,
+            "selected": self.selected,
+            "offset": self.offset,
+            "min_score": self.min_score,
+            "dedupe": self.dedupe,
+            "exact": self.exact,
+            "rescored": self.rescored,
             "hits": self.to_records(),
         }
         return json.dumps(record, indent=indent, ensure_ascii=False, allow_nan=False)
@@ -187,8 +217,8 @@ class Hits(Sequence[Hit]):
         shares = [f"contribution_{number}" for number in range(1, len(self.terms) + 1)]
         own = ["rank", "key", "score", "row", *shares]
         rows = []
-        for rank, hit in enumerate(self._hits, start=1):
-            row = dict(zip(own, (rank, hit.key, hit.score, hit.row, *hit.contributions), strict=True))
+        for hit in self._hits:
+            row = dict(zip(own, (hit.rank, hit.key, hit.score, hit.row, *hit.contributions), strict=True))
             row.update({f"metadata_{name}" if name in own else name: v for name, v in hit.metadata.items()})
             rows.append(row)
         return pandas.DataFrame(rows) if rows else pandas.DataFrame(columns=own)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from indexer import IndexDirectory
-from indexer.columns import ITEM_SCHEMA
+from indexer import IndexDirectory, IndexDirectoryError
+from indexer.columns import ITEM_SCHEMA, concat_items
+from indexer.manifest import items_file
 
 __all__ = ["Items", "Keys"]
 
@@ -86,6 +89,29 @@ class Items:
         """The keys in row order."""
         return Keys(self._index.items(["key"])["key"])
 
+    @property
+    def count(self) -> int:
+        """N, the number of items."""
+        return self._index.rows
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The items' columns, the metadata's too, and their types; reads no item.
+
+        Raises:
+            IndexDirectoryError: A part cannot be read any more.
+        """
+        paths = [self._index.path / items_file(part.id) for part in self._index.manifest.parts]
+        return concat_items([_schema(path).empty_table() for path in paths]).schema
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Return some columns of all items in row order.
+
+        Raises:
+            IndexDirectoryError: A part cannot be read.
+        """
+        return self._index.items(names)
+
     @cached_property
     def _table(self) -> pa.Table:
         return self._index.items()
@@ -99,3 +125,14 @@ class Items:
     def metadata(record: dict[str, Any]) -> dict[str, Any]:
         """Return the columns that came with the data, without the index's own."""
         return {name: value for name, value in record.items() if name not in ITEM_SCHEMA.names}
+
+
+def _schema(path: Path) -> pa.Schema:
+    try:
+        # An open file, as the index directory does it: pyarrow would read partition columns out of "a=b".
+        with open(path, "rb") as stream:
+            return pq.read_schema(stream).remove_metadata()
+    except (OSError, pa.ArrowException) as error:
+        raise IndexDirectoryError(
+            f"index file {path} cannot be read any more ({error}); build the index anew"
+        ) from error

@@ -25,6 +25,8 @@ PAGE_THUMBNAIL = 440
 FRAGMENT_THUMBNAIL = 280
 JPEG_QUALITY = 84
 TERM_COLOURS = 6
+# How many near-duplicates of a result are named.
+MAX_DUPLICATES = 50
 
 
 class _HasImage(Protocol):
@@ -103,10 +105,10 @@ def _render(template: str, hits: Hits, size: int, **more: Any) -> str:
             for hit, shares in zip(hits, _bars(hits), strict=True)
         ],
         terms=[{"term": term, "picture": sources[id(term.source)]} for term in hits.terms],
-        penalty=hits.overall_penalty,
-        total=hits.total,
+        answer=hits,
         zero=_zero(hits)[0],
         colours=TERM_COLOURS,
+        max_duplicates=MAX_DUPLICATES,
         **more,
     )
 

@@ -21,10 +21,12 @@ from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError, ModelError
 from tpips_model.images import ImageLike, to_rgb
 
-__all__ = ["QueryImage", "embed_picture", "find_image", "stored_unit_vectors"]
+__all__ = ["QueryImage", "embed_pictures", "find_image", "stored_unit_vectors"]
 
 UNIT_TOLERANCE = 1e-3
 MAX_LABEL = 60
+# Decoded, twelve megapixels take 36 MB.
+PICTURES_AT_ONCE = 16
 
 
 @dataclass(eq=False)
@@ -154,27 +156,37 @@ def stored_unit_vectors(
     return {slug: vector / norms[slug] for slug, vector in vectors.items()}
 
 
-def embed_picture(image: QueryImage, aspects: Sequence[Aspect], embedder: Embedder) -> dict[str, NDArray[np.float64]]:
-    """Embed a picture under all its aspects in one call, decoded as the indexer decodes.
+def embed_pictures(
+    images: Sequence[QueryImage], aspects: Sequence[Aspect], embedder: Embedder
+) -> list[dict[str, NDArray[np.float64]]]:
+    """Embed pictures under all aspects together, decoded as the indexer decodes.
 
     Returns:
-        float64 (D,) by slug, unit vectors.
+        For each picture float64 (D,) by slug, unit vectors.
 
     Raises:
-        ImageError: The picture cannot be read.
+        ImageError: A picture cannot be read.
         ModelError: The model gives something else than unit vectors.
     """
+    embedded = []
+    for start in range(0, len(images), PICTURES_AT_ONCE):
+        pixels = [_pixels(image, embedder) for image in images[start : start + PICTURES_AT_ONCE]]
+        vectors: Any = embedder.embed(pixels, aspects)
+        expected = (len(pixels), len(aspects), embedder.dim)
+        if getattr(vectors, "shape", None) != expected:
+            raise ModelError(f"the model {embedder.name!r} gave {getattr(vectors, 'shape', vectors)}, not {expected}")
+        vectors = np.asarray(vectors, np.float64)
+        norms = np.linalg.norm(vectors, axis=2)
+        if not (np.abs(norms - 1.0) <= UNIT_TOLERANCE).all():  # also true of NaN
+            raise ModelError(f"the model {embedder.name!r} gave vectors of length {norms.tolist()} instead of 1")
+        slugs = [aspect.slug for aspect in aspects]
+        embedded += [dict(zip(slugs, of_image, strict=True)) for of_image in vectors]
+    return embedded
+
+
+def _pixels(image: QueryImage, embedder: Embedder) -> Image.Image:
     assert image.picture is not None
     try:
-        pixels = to_rgb(image.picture, at_least=embedder.decode_at_least)
+        return to_rgb(image.picture, at_least=embedder.decode_at_least)
     except ImageError as error:
         raise ImageError(f"the query's {image.label}: {error}") from error
-    vectors: Any = embedder.embed([pixels], aspects)
-    expected = (1, len(aspects), embedder.dim)
-    if getattr(vectors, "shape", None) != expected:
-        raise ModelError(f"the model {embedder.name!r} gave {getattr(vectors, 'shape', vectors)}, not {expected}")
-    vectors = np.asarray(vectors, np.float64)[0]
-    norms = np.linalg.norm(vectors, axis=1)
-    if not (np.abs(norms - 1.0) <= UNIT_TOLERANCE).all():  # also true of NaN
-        raise ModelError(f"the model {embedder.name!r} gave vectors of length {norms.tolist()} instead of 1")
-    return {aspect.slug: vector for aspect, vector in zip(aspects, vectors, strict=True)}

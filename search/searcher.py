@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import operator
 import os
-import shlex
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
-from indexer import IndexDirectory
-from search.compile import CompiledQuery, EmbeddedTerm, compile_query, slugs_needed
-from search.exact import exact_scores, exact_top_k
-from search.hits import Hit, Hits, QueryTerm
+from indexer import IndexDirectory, IndexDirectoryError
+from search.answer import Answer, Answerer, Page, make_page
+from search.device_choice import chosen_devices
+from search.engine import Engine
+from search.exact import exact_scores
+from search.hits import Hit, Hits, QueryFacts, QueryTerm
 from search.items import Items, Keys
-from search.query_image import QueryImage, embed_picture, find_image, stored_unit_vectors
-from search.same_picture import is_query_image
+from search.joint_codes import DEFAULT_CODES_MEMORY
+from search.prepared_query import PreparedQuery, PreparedTerm, QueryPreparer
+from search.query_embedder import QueryEmbedder
+from search.selection import Selection, Selections, Where
 from search.terms import QueryError, Term, TermLike, finite_number, parse_terms
 from search.vectors import StoredVectors
 from tpips_model.aspects import OVERALL, Aspect, AspectLike
 from tpips_model.embedder import Embedder
-from tpips_model.errors import AspectError, ModelError
+from tpips_model.errors import AspectError
 from tpips_model.images import ImageLike
-from tpips_model.loading import load_embedder
 
 __all__ = ["Searcher"]
 
@@ -46,16 +45,23 @@ class Searcher:
         <Hits: 20 of 360 items for 1 × a.jpg by subject + 0.7 × b.jpg by color palette>
     """
 
-    def __init__(self, index: IndexDirectory, *, model: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        index: IndexDirectory,
+        *,
+        model: Embedder | None = None,
+        device: str | Sequence[str] | None = None,
+        codes_memory: int = DEFAULT_CODES_MEMORY,
+    ) -> None:
         """Search an opened index; ``Searcher.open`` is the usual way."""
-        if model is not None:
-            _check_model(index, model)
+        embedder = QueryEmbedder(index, model)
         self.index = index
-        self._model = model
-        self._model_lock = threading.Lock()
         self._items = Items(index)
         self._store = StoredVectors.of_index(index)
-        self._by_slug = {aspect.slug: aspect for aspect in index.aspects}
+        self._selections = Selections(self._items)
+        self._preparer = QueryPreparer(index, self._items, self._store, embedder)
+        engine = Engine(self._store, index, devices=chosen_devices(device), codes_memory=codes_memory)
+        self._answerer = Answerer(engine, self._store, self._items, index)
 
     @classmethod
     def open(
@@ -64,6 +70,8 @@ class Searcher:
         *,
         model: Embedder | None = None,
         data_root: str | os.PathLike[str] | None = None,
+        device: str | Sequence[str] | None = None,
+        codes_memory: int = DEFAULT_CODES_MEMORY,
     ) -> Searcher:
         """Open an index directory.
 
@@ -71,12 +79,20 @@ class Searcher:
             path: The directory.
             model: Embeds pictures instead of the model that the index names; it must have the same fingerprint.
             data_root: Where the pictures are now, if not where they were indexed.
+            device: Where exact scans run: by default the CPU; "cuda", "cuda:0,cuda:1" or "auto" for GPUs.
+            codes_memory: Bound in bytes on the codes that approximate searches hold in memory, one set for each
+                combination of aspects; the set that a query needs is always held.
 
         Raises:
             IndexDirectoryError: There is no index, or it is damaged or of a newer format version.
             ModelError: ``model`` is not the one that made the index.
+            DeviceError: There is no such GPU.
         """
-        return cls(IndexDirectory.open(path, data_root=data_root), model=model)
+        for what, given in (("an index", path), ("the data root", data_root if data_root is not None else "")):
+            if not isinstance(given, (str, os.PathLike)):
+                raise IndexDirectoryError(f"{what} must be given as a path, not {type(given).__name__}")
+        index = IndexDirectory.open(path, data_root=data_root)
+        return cls(index, model=model, device=device, codes_memory=codes_memory)
 
     def __len__(self) -> int:
         return self.index.rows
@@ -94,59 +110,91 @@ class Searcher:
         """The items' keys in row order."""
         return self._items.keys
 
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns that a ``where`` may name, with their types: what the index keeps of an item, and metadata."""
+        return self._items.schema
+
     def query(
         self,
         terms: Iterable[TermLike],
         k: int = 10,
         overall_penalty: float = 0.0,
         exclude_queries: bool = True,
+        *,
+        where: Where | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
+        dedupe: float | None = None,
+        exact: bool | None = None,
     ) -> Hits:
-        """Return the k best items by score = Σ w_i (f(q_i, x | a_i) − λ f(q_i, x | overall)), exactly.
+        """Return the k best items by score = Σ w_i (f(q_i, x | a_i) − λ f(q_i, x | overall)).
 
         f is the cosine similarity of an item and a term's image under an aspect. Equal scores come in row order.
 
         Args:
             terms: ``Term`` or tuples (image, aspect) or (image, aspect, weight). An image is a picture or the key of
                 an indexed item. Weights may be negative.
-            k: How many; fewer come back if the index holds fewer.
+            k: How many; fewer come back if there are fewer.
             overall_penalty: λ of the paper (0.3 there), which favours items that are similar by the aspect and
                 otherwise different. Terms whose aspect is "overall" have no penalty.
             exclude_queries: Leave out the items that a term's image is: by its key; and every item whose file holds
                 the same bytes, or whose vectors are the same under the query's aspects and overall (within 2e-3),
                 under whatever key.
+            where: Choose from the items for which this is true: a filter such as ``'style = "Cubism" and
+                year >= 1900'`` (docs/filters.md) or a pyarrow expression over the columns of ``columns``. The answer
+                is the best k of them, however few they are.
+            min_score: Leave out hits of a lower score.
+            offset: Pass over this many of the best: the page after one of 10 hits has ``offset=10``.
+            dedupe: In (0, 1]: of items whose overall vectors have at least this cosine only the best stays, and its
+                ``duplicates`` names the others. 0.98 collapses what hardly anyone tells apart.
+            exact: ``True`` scans every vector, ``False`` goes by the index's codes, ``None`` chooses by size.
 
         Raises:
-            QueryError: The terms, ``k`` or the penalty make no query, or an image is neither a key nor a file.
+            QueryError: The terms or other arguments make no query, or an image is neither a key nor a file.
             AspectError: An aspect is not indexed; the message names those that are and the command that adds it.
             ModelError: The model that made the index cannot be had.
             ImageError: A picture cannot be read.
         """
-        k = _count(k)
+        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact)
         penalty = finite_number(overall_penalty, "the overall penalty")
-        parsed = parse_terms(terms)
-        aspects = [self._indexed_aspect(term.aspect) for term in parsed]
-        if penalty and not all(aspect.is_overall for aspect in aspects):
-            self._indexed_aspect(OVERALL)
-        images = self._embedded_images(parsed, aspects, penalty, with_overall=exclude_queries)
-        compiled = compile_query(
-            [
-                EmbeddedTerm(aspect, term.weight, image.vectors)
-                for term, aspect, image in zip(parsed, aspects, images, strict=True)
-            ],
-            penalty,
-        )
-        rows, scores = self._best(compiled, k, images if exclude_queries else [])
-        asked = [
-            QueryTerm(image.label, aspect, term.weight, image)
-            for term, aspect, image in zip(parsed, aspects, images, strict=True)
-        ]
-        return Hits(
-            self._hits(compiled, rows, scores),
-            terms=asked,
-            overall_penalty=penalty,
-            total=len(self),
-            sample_scores=lru_cache(maxsize=1)(lambda: self._sample_scores(compiled)),
-        )
+        return self._answer([self._preparer.terms(parse_terms(terms), penalty)], page, penalty, where)[0]
+
+    def query_batch(
+        self,
+        queries: Iterable[Iterable[TermLike]],
+        k: int = 10,
+        overall_penalty: float = 0.0,
+        exclude_queries: bool = True,
+        *,
+        where: Where | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
+        dedupe: float | None = None,
+        exact: bool | None = None,
+    ) -> list[Hits]:
+        """Return what ``query`` gives for each of many queries, in one pass over the index.
+
+        Each distinct picture is embedded once, together with the others, which changes its vectors by no more than
+        the model's rounding.
+
+        Args:
+            queries: The terms of each query. All other arguments are as for ``query`` and hold for every query.
+
+        Raises:
+            TpipsError: As ``query``; the message tells which query cannot be read.
+        """
+        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact)
+        penalty = finite_number(overall_penalty, "the overall penalty")
+        if isinstance(queries, (str, bytes, Term)) or not isinstance(queries, Iterable):
+            raise QueryError(f"queries must be a list of lists of terms, not {type(queries).__name__}")
+        prepared = []
+        for number, terms in enumerate(queries, start=1):
+            try:
+                prepared.append(self._preparer.terms(parse_terms(terms), penalty))
+            except (QueryError, AspectError) as error:
+                raise type(error)(f"query {number} of the batch: {error}") from error
+        return self._answer(prepared, page, penalty, where)
 
     def similar(
         self,
@@ -155,6 +203,12 @@ class Searcher:
         k: int = 10,
         overall_penalty: float | None = None,
         exclude_queries: bool = True,
+        *,
+        where: Where | None = None,
+        min_score: float | None = None,
+        offset: int = 0,
+        dedupe: float | None = None,
+        exact: bool | None = None,
     ) -> Hits:
         """Return the k items most similar to one image by one aspect (the paper's aspect-conditioned retrieval).
 
@@ -163,112 +217,71 @@ class Searcher:
             aspect: The aspect.
             k: How many.
             overall_penalty: λ; by default what the index's model recommends (0.3 for TPIPS).
-            exclude_queries: Leave out the image itself.
+            exclude_queries: Leave out the image itself. This and all other arguments are as for ``query``.
 
         Raises:
             TpipsError: As ``query``.
         """
         if overall_penalty is None:
             overall_penalty = self.index.manifest.model.recommended_overall_penalty
-        return self.query([Term(image, aspect)], k, overall_penalty, exclude_queries)
-
-    def _indexed_aspect(self, aspect: AspectLike) -> Aspect:
-        # Found by its slug, so that "Color  Palette" finds "color palette", whose words were embedded.
-        wanted = Aspect.of(aspect)
-        if wanted.slug in self._by_slug:
-            return self._by_slug[wanted.slug]
-        incomplete = wanted.slug in {known.slug for known in self.index.manifest.aspects}
-        command = f"tpips-index build --out {shlex.quote(str(self.index.path))} --aspect {shlex.quote(wanted.text)}"
-        raise AspectError(
-            f"aspect {wanted.text!r} is {'only partly' if incomplete else 'not'} indexed; indexed aspects: "
-            f"{', '.join(repr(known.text) for known in self.aspects) or 'none'}. To add it: {command}"
+        return self.query(
+            [Term(image, aspect)],
+            k,
+            overall_penalty,
+            exclude_queries,
+            where=where,
+            min_score=min_score,
+            offset=offset,
+            dedupe=dedupe,
+            exact=exact,
         )
 
-    def _embedded_images(
-        self, terms: Sequence[Term], aspects: Sequence[Aspect], penalty: float, *, with_overall: bool
-    ) -> list[QueryImage]:
-        """Return each term's image with its vectors; terms of the same image share one."""
-        distinct: dict[tuple[str, object], QueryImage] = {}
-        slugs: dict[tuple[str, object], dict[str, None]] = {}
-        images = []
-        for term, aspect in zip(terms, aspects, strict=True):
-            found = find_image(term.image, self.index, self._items)
-            images.append(distinct.setdefault(found.identity, found))
-            wanted = slugs.setdefault(found.identity, {})
-            wanted.update(dict.fromkeys(slugs_needed(aspect, penalty)))
-            if with_overall and OVERALL.slug in self._by_slug:
-                wanted[OVERALL.slug] = None
-        for identity, image in distinct.items():
-            asked = list(slugs[identity])
-            if image.row is not None:
-                image.vectors.update(stored_unit_vectors(self._store, image.row, asked, key=image.label))
-            else:
-                image.vectors.update(self._embed(image, [self._by_slug[slug] for slug in asked]))
-        return images
+    def _answer(
+        self, queries: Sequence[tuple[PreparedTerm, ...]], page: Page, penalty: float, where: Where | None
+    ) -> list[Hits]:
+        if page.dedupe is not None:
+            self._preparer.aspect(OVERALL)
+        selection = self._selections.of(where)
+        prepared = self._preparer.queries(queries, penalty, with_overall=page.exclude_queries)
+        answers = self._answerer.answers(prepared, page, selection)
+        return [
+            self._hits(query, answer, page, penalty, selection) for query, answer in zip(prepared, answers, strict=True)
+        ]
 
-    def _embed(self, image: QueryImage, aspects: Sequence[Aspect]) -> Mapping[str, NDArray[np.float64]]:
-        with self._model_lock:
-            if self._model is None:
-                model = load_embedder(self.index.manifest.model.name)
-                _check_model(self.index, model)
-                self._model = model
-            return embed_picture(image, aspects, self._model)
-
-    def _best(
-        self, compiled: CompiledQuery, k: int, excluded: Sequence[QueryImage]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the k best rows that are none of the excluded images."""
-        images = list({image.identity: image for image in excluded}.values())
-        wanted = k + len(images)
-        while True:
-            top = exact_top_k(self._store, compiled.vectors, wanted)
-            kept = ~is_query_image(images, top.rows, self._store, self._items, self.index)
-            if kept.sum() >= k or wanted >= len(self):
-                return top.rows[kept][:k], top.scores[kept][:k]
-            wanted = 2 * wanted + int((~kept).sum())  # many copies of a query's image
-
-    def _sample_scores(self, compiled: CompiledQuery) -> NDArray[np.float64]:
-        """Return the scores of evenly spaced items, float64 (at most SAMPLE,), ascending."""
-        rows = np.unique(np.linspace(0, max(len(self) - 1, 0), min(len(self), SAMPLE)).astype(np.int64))
-        return np.sort(exact_scores(self._store, compiled.vectors, rows))
-
-    def _hits(self, compiled: CompiledQuery, rows: NDArray[np.int64], scores: NDArray[np.float64]) -> list[Hit]:
-        vectors = {slug: self._store.gather(slug, rows) for slug in {s for share in compiled.terms for s in share}}
+    def _hits(self, query: PreparedQuery, answer: Answer, page: Page, penalty: float, selection: Selection) -> Hits:
+        compiled = query.compiled
+        facts = QueryFacts(
+            terms=tuple(QueryTerm(term.image.label, term.aspect, term.weight, term.image) for term in query.terms),
+            overall_penalty=penalty,
+            total=len(self),
+            where=selection.where,
+            selected=selection.count,
+            offset=page.offset,
+            min_score=page.min_score,
+            dedupe=page.dedupe,
+            exact=answer.exact,
+            rescored=answer.rescored,
+            sample_scores=lru_cache(maxsize=1)(
+                lambda: np.sort(exact_scores(self._store, compiled.vectors, selection.spread(SAMPLE)))
+            ),
+        )
+        vectors = {slug: self._store.gather(slug, answer.rows) for slug in {s for t in compiled.terms for s in t}}
         shares = [
             np.sum([(vectors[slug] * vector).sum(axis=1) for slug, vector in share.items()], axis=0)
             for share in compiled.terms
         ]
-        records: list[dict[str, Any]] = self._items.records(rows)
-        return [
+        hits = [
             Hit(
                 key=record["key"],
-                score=float(scores[number]),
-                contributions=tuple(float(share[number]) for share in shares),
-                row=int(rows[number]),
+                score=float(answer.scores[place]),
+                contributions=tuple(float(share[place]) for share in shares),
+                row=int(answer.rows[place]),
                 metadata=self._items.metadata(record),
+                rank=page.offset + place + 1,
+                duplicates=tuple(self.keys[row] for row in answer.duplicates[place].tolist()),
                 record=record,
                 index=self.index,
             )
-            for number, record in enumerate(records)
+            for place, record in enumerate(self._items.records(answer.rows))
         ]
-
-
-def _count(k: int) -> int:
-    try:
-        count = operator.index(k)
-    except TypeError:
-        count = 0
-    if isinstance(k, bool) or count < 1:
-        raise QueryError(f"k must be a whole number of hits, at least 1, not {k!r}")
-    return count
-
-
-def _check_model(index: IndexDirectory, model: Embedder) -> None:
-    record = index.manifest.model
-    if (model.fingerprint, model.dim) != (record.fingerprint, record.dim):
-        raise ModelError(
-            f"the index {index.path} was made by the model {record.name!r} (fingerprint {record.fingerprint}, "
-            f"{record.dim} dimensions), and pictures would be embedded by {model.name!r} (fingerprint "
-            f"{model.fingerprint}, {model.dim} dimensions), whose vectors cannot be compared with it; use the model "
-            "that made the index, query by keys alone, or build a new index"
-        )
+        return Hits(hits, facts)

@@ -65,6 +65,9 @@ def _splits(fields: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _number(text: str) -> float | None:
+    # Python's own reading of numbers takes "1_0" and the digits of all scripts besides.
+    if not text.isascii() or "_" in text:
+        return None
     try:
         return float(text)
     except ValueError:

@@ -18,7 +18,7 @@ _EXPECTED = "give a list of terms, each (image, aspect) or (image, aspect, weigh
 
 
 class QueryError(TpipsError, ValueError):
-    """A query that cannot be answered: its terms, weights, penalty or number of hits."""
+    """A query that cannot be answered: its terms, weights, penalty, number of hits or selection."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Term:
         weight: How much it counts, in [-inf, inf] without the ends; negative asks for dissimilarity.
 
     Raises:
-        QueryError: The weight is no finite number.
+        QueryError: The weight is no finite number, or there is no image.
         AspectError: The aspect is none.
 
     Examples:
@@ -45,6 +45,8 @@ class Term:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
+        if self.image is None:
+            raise QueryError("a term's image must be a picture or the key of an indexed item, not None")
         object.__setattr__(self, "aspect", Aspect.of(self.aspect))
         object.__setattr__(self, "weight", finite_number(self.weight, f"the weight of aspect {str(self.aspect)!r}"))
 

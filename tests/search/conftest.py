@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from search import Searcher
@@ -22,6 +23,12 @@ def png(seed: int) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(pixels).resize((32, 24)).save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the rows at unit length."""
+    rows = np.asarray(vectors, np.float64)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ def test_a_key_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 
 def test_json_and_files(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.searcher.load_embedder", lambda name: StubEmbedder())
+    monkeypatch.setattr("search.query_embedder.load_embedder", lambda name: StubEmbedder())
     path = gallery / "gallery" / "000004.png"
     record = json.loads(run(str(gallery), "--term", f"{path}:Brushwork:0.5", "--json", "--k", "40"))
     assert record["terms"] == [{"image": "000004.png", "aspect": "brushwork", "weight": 0.5}]
@@ -48,10 +48,35 @@ def test_json_and_files(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept["hits"][0]["key"] == "picture 04"
 
 
-def test_html(gallery: Path, tmp_path: Path) -> None:
+def test_html_comes_with_the_table(gallery: Path, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    assert run(str(gallery), *TERMS, "--html", str(target)).startswith(f"wrote {target} with 10 pictures")
+    printed = run(str(gallery), *TERMS, "--html", str(target))
+    assert "best 10 of 30" in printed
+    assert f"wrote {target} with 10 pictures" in printed.replace("\n", "")
     assert target.read_text(encoding="utf-8").count("data:image/jpeg") == 12
+
+
+def test_html_comes_with_json(gallery: Path, tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    printed = run(str(gallery), *TERMS, "--html", str(target), "--json", "-k", "3")
+    assert len(json.loads(printed)["hits"]) == 3
+    assert target.read_text(encoding="utf-8").count("data:image/jpeg") == 5
+
+
+def test_selection_options(gallery: Path) -> None:
+    where = 'artist = "artist 1" and year >= 1910'
+    options = ("--where", where, "--offset", "1", "-k", "3", "--dedupe", "0.9999", "--min-score", "-9", "--exact")
+    printed = " ".join(run(str(gallery), *TERMS, *options).split())
+    assert f"2 to 4 of 7 (of 30) where {where}, score at least -9" in printed
+    assert "alike" in printed
+    record = json.loads(run(str(gallery), *TERMS, *options, "--json"))
+    facts = {name: value for name, value in record.items() if name not in ("terms", "hits", "rescored")}
+    assert facts == {
+        "overall_penalty": 0.0, "total": 30, "where": where, "selected": 7, "offset": 1, "min_score": -9.0,
+        "dedupe": 0.9999, "exact": True,
+    }  # fmt: skip
+    assert [hit["rank"] for hit in record["hits"]] == [2, 3, 4]
+    assert {hit["metadata"]["artist"] for hit in record["hits"]} == {"artist 1"}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +86,7 @@ def test_html(gallery: Path, tmp_path: Path) -> None:
         ["query"],
         ["query", "somewhere"],
         ["query", "somewhere", *TERMS, "-k", "0"],
-        ["query", "somewhere", *TERMS, "--html", "x.html", "--json"],
+        ["query", "somewhere", *TERMS, "--offset", "-1"],
         ["query", "somewhere", *TERMS, "--penalty", "much"],
     ],
 )
@@ -83,6 +108,9 @@ def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFi
         (["{gallery}", "--term", "pictur 01:brushwork"], "error: 'pictur 01' is neither the key"),
         (["{gallery}", "--term", "picture 01"], "error: the term 'picture 01' should be IMAGE:ASPECT"),
         (["{gallery}", *TERMS, "--html", "{missing}/x/p.html"], "error: cannot write the page"),
+        (["{gallery}", *TERMS, "--where", "artist = Monet"], "error: there is no column 'Monet' to filter by"),
+        (["{gallery}", *TERMS, "--where", ""], "error: cannot read the filter '' at its end"),
+        (["{gallery}", *TERMS, "--dedupe", "0"], "error: dedupe must be a cosine above 0"),
         (["{gallery}", *TERMS, "--penalty", "nan"], "error: the overall penalty must be a finite number"),
     ],
 )
@@ -124,7 +152,7 @@ def test_as_a_program(gallery: Path) -> None:
 def test_importing_search_loads_no_library_it_may_not_need() -> None:
     program = (
         "import sys, search; print([name for name in "
-        "('torch', 'transformers', 'pandas', 'jinja2', 'typer', 'faiss', 'rich') if name in sys.modules])"
+        "('torch', 'transformers', 'pandas', 'jinja2', 'typer', 'faiss', 'rich', 'lark') if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from indexer import IndexDirectoryError
 from search import exact
 from search.compile import EmbeddedTerm, compile_query
 from search.exact import exact_top_k
-from search.vectors import StoredVectors
+from search.row_scores import RowScorer, ScaledQuery
+from search.vectors import Piece, StoredVectors
 from tpips_model.aspects import Aspect
 
 ASPECTS = ("overall", "subject", "brushwork", "color palette")
@@ -121,24 +123,70 @@ def test_differences_far_below_float32_are_seen() -> None:
     np.testing.assert_array_equal(exact_top_k(in_parts(rows, [999]), query, 10).rows, brute_force(rows, query, 10)[0])
 
 
-def test_the_stated_bound_covers_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stated_bound_covers_the_scan() -> None:
     """Every row's scan score is within half the slack of its true score (so the slack covers both of a pair)."""
     rng = np.random.default_rng(7)
     rows = {"a": unit_rows(rng, 400, 250), "b": unit_rows(rng, 400, 250)}
     store = in_parts(rows, [100])
     query = {"a": rng.standard_normal(250), "b": -rng.standard_normal(250)}
-    layout = exact._Layout.of(store, query, exact.ROW_NORM)
-    scorer = exact._BlockScorer(store, layout)
-    found = exact._Candidates(400, layout.slack)
-    for start in range(0, 400, layout.block_rows):
-        scorer.scan(start, found)
-    assert len(found.rows) == 400
+    scaled = ScaledQuery.of(query)
     norms = [float(np.linalg.norm(vector)) for vector in query.values()]
-    scale = 2.0 ** round(np.log2(float(layout.query[0, 0]) / query["a"][0]))
-    assert 0.5 <= sum(norms) * scale <= 1.0
-    true = exact.exact_scores(store, query, found.rows) * scale
-    assert np.abs(found.scores - true).max() <= layout.slack / 2
-    assert layout.slack < 1e-4  # and it is no idle bound
+    assert 0.5 <= sum(norms) * 2.0**scaled.exponent <= 1.0
+    everything = np.arange(400)
+    true = exact.exact_scores(store, query, everything)
+    (gathered,) = RowScorer(store, [scaled], 400).rows(everything)
+    for scores in (scaled.unscaled(gathered), scaled.unscaled(in_place(store, scaled, 128))):
+        assert np.abs(scores - true).max() <= np.ldexp(scaled.slack / 2, -scaled.exponent)
+    assert scaled.slack < 1e-4  # and it is no idle bound
+
+
+def in_place(store: StoredVectors, query: ScaledQuery, block_rows: int) -> NDArray[np.float32]:
+    """Score all rows block by block."""
+    scorer = RowScorer(store, [query], block_rows)
+    scores = np.full(store.rows, np.nan, np.float32)
+    for start, pieces in store.blocks(block_rows):
+        block = scorer.block(0, pieces)
+        scores[start : start + len(block)] = block
+    return scores
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 500),
+    share=st.sampled_from([0.0, 0.01, 0.1, 0.5, 1.0]),
+    k=st.integers(1, 40),
+    parts=st.integers(1, 60),
+)
+def test_best_of_selected_rows(seed: int, count: int, share: float, k: int, parts: int) -> None:
+    """Few selected rows or many, scattered or in one place."""
+    rng = np.random.default_rng(seed)
+    rows = {"a": unit_rows(rng, count, 8), "b": unit_rows(rng, count, 8)}
+    store = in_parts(rows, sorted(rng.integers(0, count + 1, parts - 1).tolist()))
+    query = {"a": rng.standard_normal(8), "b": rng.standard_normal(8)}
+    chosen = np.flatnonzero(rng.random(count) < share)
+    if rng.random() < 0.5:
+        chosen = np.arange(len(chosen)) + int(rng.integers(0, count - len(chosen) + 1))
+    expected_rows, expected_scores = brute_force({slug: array[chosen] for slug, array in rows.items()}, query, k)
+    top = exact_top_k(store, query, k, rows=chosen)
+    np.testing.assert_array_equal(top.rows, chosen[expected_rows])
+    np.testing.assert_array_equal(top.scores, expected_scores)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_queries_at_once_equal_one_by_one(threads: int) -> None:
+    """Whatever aspects each of them names."""
+    rng = np.random.default_rng(12)
+    rows = {Aspect(text).slug: unit_rows(rng, 3_000, 16) for text in ASPECTS}
+    store = in_parts(rows, [10, 700, 2_900])
+    queries = [random_query(rng, ASPECTS, 16) for _ in range(7)]
+    counts = [1, 5, 10, 3_000, 4_000, 7, 2]
+    for chosen in (None, np.arange(0, 3_000, 2), np.arange(5, 3_000, 50)):
+        together = exact.exact_top_k_batch(store, queries, counts, rows=chosen, threads=threads)
+        for top, query, k in zip(together, queries, counts, strict=True):
+            alone = exact_top_k(store, query, k, rows=chosen)
+            np.testing.assert_array_equal(top.rows, alone.rows)
+            np.testing.assert_array_equal(top.scores, alone.scores)
 
 
 def test_block_border_within_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,22 +211,48 @@ def test_a_worker_that_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     query = {"a": rng.standard_normal(5)}
     monkeypatch.setattr(exact, "BLOCK_BYTES", 1)
     all_taken = threading.Barrier(2)
-    init, scan = exact._BlockScorer.__init__, exact._BlockScorer.scan
+    init, block = RowScorer.__init__, RowScorer.block
 
-    def late(self: exact._BlockScorer, store: StoredVectors, layout: exact._Layout) -> None:
-        init(self, store, layout)
+    def late(self: RowScorer, store: StoredVectors, queries: list[ScaledQuery], capacity: int) -> None:
+        init(self, store, queries, capacity)
         if threading.current_thread().name.endswith("_1"):
             all_taken.wait(timeout=60)
 
-    def first(self: exact._BlockScorer, start: int, found: exact._Candidates) -> None:
-        scan(self, start, found)
-        if start == 4 * exact.MIN_BLOCK_ROWS:
+    def first(self: RowScorer, number: int, pieces: list[Piece]) -> NDArray[np.float32]:
+        if pieces[-1].stop == 300:
             all_taken.wait(timeout=60)
+        return block(self, number, pieces)
 
-    monkeypatch.setattr(exact._BlockScorer, "__init__", late)
-    monkeypatch.setattr(exact._BlockScorer, "scan", first)
+    monkeypatch.setattr(exact, "MIN_BLOCK_ROWS", 64)
+    monkeypatch.setattr(RowScorer, "__init__", late)
+    monkeypatch.setattr(RowScorer, "block", first)
     top = exact_top_k(in_parts(rows, []), query, 5, threads=2)
     np.testing.assert_array_equal(top.rows, brute_force(rows, query, 5)[0])
+
+
+def test_threads_that_come_at_once_read_one_mapping() -> None:
+    """Each part is loaded once, so that no pointer outlives what it points into."""
+    rng = np.random.default_rng(13)
+    rows = {"a": unit_rows(rng, 500, 8)}
+    query = {"a": rng.standard_normal(8)}
+    expected = brute_force(rows, query, 5)[0]
+    loaded: list[str] = []
+    both = threading.Barrier(4)
+
+    def load(slug: str) -> list[NDArray[np.float16]]:
+        loaded.append(slug)
+        return np.split(rows[slug].copy(), [100])
+
+    store = StoredVectors(load, part_rows=[100, 400], dim=8)
+
+    def search() -> NDArray[np.int64]:
+        both.wait(timeout=60)
+        return exact_top_k(store, query, 5, threads=1).rows
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in [future.result() for future in [pool.submit(search) for _ in range(4)]]:
+            np.testing.assert_array_equal(found, expected)
+    assert loaded == ["a"]
 
 
 def test_more_hits_than_items_and_no_items() -> None:

@@ -45,6 +45,7 @@ def test_json_gives_back_what_the_hits_are(hits: Hits) -> None:
             "score": hit.score,
             "row": hit.row,
             "contributions": list(hit.contributions),
+            "duplicates": [],
             "metadata": dict(hit.metadata),
         }
 

@@ -128,6 +128,32 @@ def test_no_results(hits: Hits) -> None:
     assert "No results among 30 pictures." in " ".join(Elements(render_page(hits[:0])).text)
 
 
+def summary(hits: Hits) -> str:
+    return " ".join(" ".join(Elements(render_fragment(hits)).text).split())
+
+
+def test_summary_tells_what_was_chosen_from(searcher: Searcher) -> None:
+    term = [("picture 01", "brushwork")]
+    assert "The best 4 of 30 pictures. Pictures that" in summary(searcher.query(term, 4, dedupe=0.9))
+    second = searcher.query(term, 4, where="year >= 1910 and width < 9", offset=4, min_score=-0.5)
+    assert (
+        "Results 5 to 8 of 20 pictures where year >= 1910 and width < 9 (30 in all), with a score of at least −0.5."
+        in summary(second)
+    )
+    images = Elements(render_page(second)).of("img")
+    assert [image["alt"] for image in images[1:]] == [f"Result {hit.rank}: {hit.key}" for hit in second]
+    assert "No further results among 30 pictures." in summary(searcher.query(term, offset=30))
+    assert "No results among 0 pictures where year < 0 (30 in all)." in summary(searcher.query(term, where="year < 0"))
+
+
+def test_near_duplicates_are_named(searcher: Searcher) -> None:
+    hits = searcher.query([("picture 01", "brushwork")], k=30, dedupe=1.0)
+    (both,) = [hit for hit in hits if hit.row in (3, 7)]
+    assert both.duplicates == ("picture 07",)
+    assert f"{both.key}" in summary(hits)
+    assert "and 1 alike picture 07" in summary(hits)
+
+
 def test_fragment_is_what_a_notebook_shows(hits: Hits) -> None:
     fragment = hits._repr_html_()
     assert fragment == render_fragment(hits)

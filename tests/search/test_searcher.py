@@ -204,7 +204,7 @@ class TestModel:
     def test_another_fingerprint_is_refused_when_loaded(self, gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         embedder = StubEmbedder()
         embedder.fingerprint = "stub:2"
-        monkeypatch.setattr("search.searcher.load_embedder", lambda name: embedder)
+        monkeypatch.setattr("search.query_embedder.load_embedder", lambda name: embedder)
         searcher = Searcher.open(gallery)
         assert len(searcher.query([("picture 01", "brushwork")])) == 10
         with pytest.raises(ModelError, match="cannot be compared"):
@@ -217,7 +217,7 @@ class TestModel:
             loaded.append(name)
             return StubEmbedder()
 
-        monkeypatch.setattr("search.searcher.load_embedder", load)
+        monkeypatch.setattr("search.query_embedder.load_embedder", load)
         searcher = Searcher.open(gallery)
         searcher.query([("picture 01", "brushwork")])
         assert loaded == []

@@ -71,6 +71,7 @@ def test_aspect_that_is_none(searcher: Searcher) -> None:
         parse_term_text("a.jpg:!!!", searcher)
 
 
-def test_a_weight_that_is_no_number_is_not_taken_for_an_aspect(searcher: Searcher) -> None:
-    with pytest.raises(QueryError, match=r"the weight 'abc' of the term 'a.jpg:brushwork:abc' is no number"):
-        parse_term_text("a.jpg:brushwork:abc", searcher)
+@pytest.mark.parametrize("weight", ["abc", "1_0", "٣", "1,5", "0x1"])
+def test_a_weight_that_is_no_number_is_not_taken_for_an_aspect(searcher: Searcher, weight: str) -> None:
+    with pytest.raises(QueryError, match=f"the weight '{weight}' of the term 'a.jpg:brushwork:{weight}' is no number"):
+        parse_term_text(f"a.jpg:brushwork:{weight}", searcher)

@@ -1,0 +1,160 @@
+"""Queries made ready for the engine: aspects looked up, images told apart and embedded, terms compiled."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer import IndexDirectory
+from search.compile import CompiledQuery, EmbeddedTerm, compile_query, slugs_needed
+from search.items import Items
+from search.query_image import QueryImage, find_image, stored_unit_vectors
+from search.terms import Term
+from search.vectors import StoredVectors
+from tpips_model.aspects import OVERALL, Aspect, AspectLike
+from tpips_model.errors import AspectError
+
+__all__ = ["PreparedQuery", "PreparedTerm", "QueryPreparer"]
+
+Identity = tuple[str, object]
+Embed = Callable[[Sequence[QueryImage], Sequence[Aspect]], list[dict[str, NDArray[np.float64]]]]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTerm:
+    """A term as the index understands it."""
+
+    aspect: Aspect
+    weight: float
+    image: QueryImage
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedQuery:
+    """A query that can be answered.
+
+    Attributes:
+        terms: As they were asked.
+        images: The distinct images of the terms, embedded.
+        compiled: What the engine is asked.
+    """
+
+    terms: tuple[PreparedTerm, ...]
+    images: tuple[QueryImage, ...]
+    compiled: CompiledQuery
+
+
+class QueryPreparer:
+    """Prepares queries to one index.
+
+    Args:
+        index: The index.
+        items: Its items.
+        store: Its vectors.
+        embed: Embeds pictures under aspects: float64 (D,) by slug for each picture.
+    """
+
+    def __init__(self, index: IndexDirectory, items: Items, store: StoredVectors, embed: Embed) -> None:
+        self._index = index
+        self._items = items
+        self._store = store
+        self._embed = embed
+        self._by_slug = {aspect.slug: aspect for aspect in index.aspects}
+
+    def aspect(self, aspect: AspectLike) -> Aspect:
+        """Return an indexed aspect, found by its slug: "Color  Palette" is "color palette", whose words were embedded.
+
+        Raises:
+            AspectError: It is not indexed, or not for all parts.
+        """
+        wanted = Aspect.of(aspect)
+        if wanted.slug in self._by_slug:
+            return self._by_slug[wanted.slug]
+        incomplete = wanted.slug in {known.slug for known in self._index.manifest.aspects}
+        command = f"tpips-index build --out {shlex.quote(str(self._index.path))} --aspect {shlex.quote(wanted.text)}"
+        raise AspectError(
+            f"aspect {wanted.text!r} is {'only partly' if incomplete else 'not'} indexed; indexed aspects: "
+            f"{', '.join(repr(known.text) for known in self._by_slug.values()) or 'none'}. To add it: {command}"
+        )
+
+    def terms(self, terms: Sequence[Term], penalty: float) -> tuple[PreparedTerm, ...]:
+        """Look up one query's aspects and images; its terms of the same image share one.
+
+        Raises:
+            AspectError: An aspect is not indexed, or overall where the penalty needs it.
+            QueryError: An image is neither a key nor a file.
+        """
+        aspects = [self.aspect(term.aspect) for term in terms]
+        if penalty and not all(aspect.is_overall for aspect in aspects):
+            self.aspect(OVERALL)
+        distinct: dict[Identity, QueryImage] = {}
+        prepared = []
+        for term, aspect in zip(terms, aspects, strict=True):
+            found = find_image(term.image, self._index, self._items)
+            prepared.append(PreparedTerm(aspect, term.weight, distinct.setdefault(found.identity, found)))
+        return tuple(prepared)
+
+    def queries(
+        self, queries: Sequence[tuple[PreparedTerm, ...]], penalty: float, *, with_overall: bool
+    ) -> list[PreparedQuery]:
+        """Embed the images of all queries, each distinct one once, and compile the queries.
+
+        Args:
+            queries: Each query's terms, as ``terms`` gives them.
+            penalty: λ.
+            with_overall: Embed every image under overall too, if that is indexed.
+
+        Raises:
+            QueryError: The terms of a query cancel each other out, or overflow.
+            ImageError: A picture cannot be read.
+            ModelError: The model cannot be had, or gives no unit vectors.
+        """
+        needed: list[dict[Identity, dict[str, None]]] = []
+        for terms in queries:
+            slugs: dict[Identity, dict[str, None]] = {}
+            for term in terms:
+                wanted = slugs.setdefault(term.image.identity, {})
+                wanted.update(dict.fromkeys(slugs_needed(term.aspect, penalty)))
+                if with_overall and OVERALL.slug in self._by_slug:
+                    wanted[OVERALL.slug] = None
+            needed.append(slugs)
+        vectors = self._vectors(queries, needed)
+        prepared = []
+        for terms, slugs in zip(queries, needed, strict=True):
+            images = {term.image.identity: term.image for term in terms}
+            for identity, image in images.items():
+                # What another query needs besides would change which items count as copies of the image.
+                image.vectors.update({slug: vectors[identity][slug] for slug in slugs[identity]})
+            embedded = [EmbeddedTerm(term.aspect, term.weight, term.image.vectors) for term in terms]
+            prepared.append(PreparedQuery(terms, tuple(images.values()), compile_query(embedded, penalty)))
+        return prepared
+
+    def _vectors(
+        self, queries: Sequence[tuple[PreparedTerm, ...]], needed: Sequence[dict[Identity, dict[str, None]]]
+    ) -> dict[Identity, dict[str, NDArray[np.float64]]]:
+        """Return each distinct image's vectors under all aspects that any query needs of it."""
+        images: dict[Identity, QueryImage] = {}
+        slugs: dict[Identity, dict[str, None]] = {}
+        for terms, wanted in zip(queries, needed, strict=True):
+            for term in terms:
+                images.setdefault(term.image.identity, term.image)
+            for identity, names in wanted.items():
+                slugs.setdefault(identity, {}).update(names)
+        vectors: dict[Identity, dict[str, NDArray[np.float64]]] = {}
+        together: dict[frozenset[str], list[QueryImage]] = {}
+        for identity, image in images.items():
+            if image.row is not None:
+                asked = list(slugs[identity])
+                vectors[identity] = stored_unit_vectors(self._store, image.row, asked, key=image.label)
+            else:
+                together.setdefault(frozenset(slugs[identity]), []).append(image)
+        for pictures in together.values():
+            # In the order of the first, not of the set, so that the model is asked alike every time.
+            aspects = [self._by_slug[slug] for slug in slugs[pictures[0].identity]]
+            found = self._embed(pictures, aspects)
+            vectors.update({image.identity: own for image, own in zip(pictures, found, strict=True)})
+        return vectors

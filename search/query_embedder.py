@@ -1,0 +1,62 @@
+"""The model of an index, loaded when a query first holds a picture."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer import IndexDirectory
+from search.query_image import QueryImage, embed_pictures
+from tpips_model.aspects import Aspect
+from tpips_model.embedder import Embedder
+from tpips_model.errors import ModelError
+from tpips_model.loading import load_embedder
+
+__all__ = ["QueryEmbedder"]
+
+
+class QueryEmbedder:
+    """Embeds the pictures of queries; threads take turns.
+
+    Args:
+        index: The index whose model embeds.
+        model: Embeds instead of the model that the index names; it must have the same fingerprint.
+
+    Raises:
+        ModelError: ``model`` is not the one that made the index.
+    """
+
+    def __init__(self, index: IndexDirectory, model: Embedder | None) -> None:
+        if model is not None:
+            _check_model(index, model)
+        self._index = index
+        self._model = model
+        self._lock = threading.Lock()
+
+    def __call__(self, images: Sequence[QueryImage], aspects: Sequence[Aspect]) -> list[dict[str, NDArray[np.float64]]]:
+        """Return the unit vectors (D,) of each picture by the aspects' slugs.
+
+        Raises:
+            ModelError: The model that made the index cannot be had.
+            ImageError: A picture cannot be read.
+        """
+        with self._lock:
+            if self._model is None:
+                model = load_embedder(self._index.manifest.model.name)
+                _check_model(self._index, model)
+                self._model = model
+            return embed_pictures(images, aspects, self._model)
+
+
+def _check_model(index: IndexDirectory, model: Embedder) -> None:
+    record = index.manifest.model
+    if (model.fingerprint, model.dim) != (record.fingerprint, record.dim):
+        raise ModelError(
+            f"the index {index.path} was made by the model {record.name!r} (fingerprint {record.fingerprint}, "
+            f"{record.dim} dimensions), and pictures would be embedded by {model.name!r} (fingerprint "
+            f"{model.fingerprint}, {model.dim} dimensions), whose vectors cannot be compared with it; use the model "
+            "that made the index, query by keys alone, or build a new index"
+        )
