@@ -16,18 +16,21 @@ OUT ?= demo/own-index
 PAGE ?= demo/own-results.html
 endif
 
-.PHONY: demo test test-slow lint types bench clean
+.PHONY: demo app test test-slow lint types bench clean
 
 demo: $(VENV)/.installed
 	@test -n "$(A)" -a -n "$(B)" || { echo 'error: with DATA=... say also A=one.jpg (its colors) and B=other.jpg (its brushwork)'; exit 1; }
 	$(BIN)/tpips-index build --data "$(DATA)" --aspect "color palette" --aspect brushwork --out "$(OUT)"
 	$(BIN)/tpips-index query "$(OUT)" --term "$(A):color palette:1.0" --term "$(B):brushwork:0.7" -k 24 --html "$(PAGE)"
 
+app: demo $(VENV)/.installed-app
+	$(BIN)/tpips-app "$(OUT)"
+
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 test-slow: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -39,6 +42,10 @@ types: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m benchmarks.exact_scan
 	$(BIN)/python benchmarks/shared_prefix.py --quick
+	$(BIN)/python -m benchmarks.composition --quick
+	$(BIN)/python -m benchmarks.lists --quick
+	$(BIN)/python benchmarks/training_step.py --quick
+	$(BIN)/python -m benchmarks.serving --quick
 
 $(VENV)/.created:
 	$(PYTHON) -m venv "$(VENV)"
@@ -49,9 +56,13 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
+$(VENV)/.installed-app: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[app]"
+	touch $@
+
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet -e ".[dev,train]"
-	touch $@ $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet -e ".[dev,train,serve,app]"
+	touch $@ $(VENV)/.installed $(VENV)/.installed-app
 
 clean:
 	rm -rf demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

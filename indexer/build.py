@@ -14,6 +14,7 @@ from indexer.codes import aspects_to_code, make_codes
 from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.given_path import given_path
+from indexer.lists import lists_to_make, make_lists
 from indexer.manifest import Manifest, ModelRecord, SourceRecord
 from indexer.output_folder import output_folder
 from indexer.part import write_manifest, write_part
@@ -35,7 +36,8 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
     """Build an index, or what is missing from one; a build stopped anywhere goes on where it was.
 
     Parts that are there already get the aspects they lack; then the pictures that are not indexed yet get all
-    aspects, in one pass; then come the codes. The finished index does not depend on how often the build was stopped.
+    aspects, in one pass; then come the codes and lists. The finished index does not depend on how often the build was
+    stopped.
 
     Args:
         config: What to build.
@@ -59,7 +61,9 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
         manifest = _index_new_pictures(work, before)
         coded = aspects_to_code(manifest, wanted=config.codes)
         if coded:
-            make_codes(IndexDirectory.open(out), coded, progress=config.progress)
+            manifest = make_codes(IndexDirectory.open(out), coded, progress=config.progress).manifest
+        if config.codes is not False and (lists := lists_to_make(manifest, wanted=None)):
+            make_lists(IndexDirectory.open(out), lists, progress=config.progress)
     old = before.manifest.parts if before is not None else ()
     images, errors = (sum(getattr(part, what) for part in manifest.parts) for what in ("rows", "errors"))
     return BuildSummary(

@@ -31,7 +31,7 @@ class BuildConfig:
         batch_size: How many pictures are embedded at once.
         shard_size: How many files of a folder become one part.
         codes: Whether to make codes for approximate search; ``None`` makes them for large indices, and completes those
-            that are there.
+            that are there. Lists likewise, for very large ones, unless it is ``False``.
         progress: Whether a progress bar is shown on standard error.
     """
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from indexer.directory import IndexDirectory
 from indexer.durable import file_record, write_durably
 from indexer.file_names import codes_file, quantizer_file
-from indexer.manifest import FileRecord, IndexDirectoryError, Manifest, PartRecord
+from indexer.index_changes import recorded, with_file
+from indexer.manifest import Manifest
 from indexer.output_folder import remove_leftovers
-from indexer.part import write_array, write_manifest
+from indexer.part import write_array
 from indexer.quantizer import TRAINING_ROWS, Quantizer
+from indexer.vector_blocks import part_blocks, sample_vectors
 from tpips_model.aspects import Aspect
 
 __all__ = ["CODES_FROM_ROWS", "aspects_to_code", "make_codes", "outgrown", "remove_codes"]
 
 # Where a scan of the vectors themselves begins to take longer than anybody likes to wait.
 CODES_FROM_ROWS = 200_000
-
-_BLOCK_VALUES = 1 << 22
 
 
 def aspects_to_code(manifest: Manifest, *, wanted: bool | None) -> tuple[Aspect, ...]:
@@ -75,12 +74,12 @@ def make_codes(
         with tqdm(total=total, desc=f"coding {aspect.text}", unit=" rows", disable=not progress) as bar:
             for part in lacking:
                 blocks = []
-                for block in _blocks(index, part, aspect):
+                for block in part_blocks(index, part, aspect):
                     blocks.append(quantizer.encode(block))
                     bar.update(len(block))
                 codes = np.concatenate([np.empty((0, quantizer.code_bytes), np.uint8), *blocks])
                 name = codes_file(aspect, part.id)
-                index = _with_file(index, part, name, write_array(index.path / name, codes))
+                index = with_file(index, part, name, write_array(index.path / name, codes))
     return index
 
 
@@ -100,7 +99,7 @@ def remove_codes(index: IndexDirectory, aspects: Sequence[Aspect]) -> IndexDirec
         codes = {codes_file(aspect, part.id) for aspect in aspects}
         parts.append(replace(part, files={name: file for name, file in part.files.items() if name not in codes}))
     kept = {name: file for name, file in manifest.quantizers.items() if name not in quantizers}
-    index = _recorded(index, replace(manifest, parts=tuple(parts), quantizers=kept))
+    index = recorded(index, replace(manifest, parts=tuple(parts), quantizers=kept))
     remove_leftovers(index.path, index)
     return index
 
@@ -112,7 +111,7 @@ def outgrown(quantizer: Quantizer, rows: int) -> bool:
 
 def _trained(index: IndexDirectory, aspect: Aspect) -> IndexDirectory:
     name = quantizer_file(aspect)
-    payload = Quantizer.train(_sample(index, aspect)).to_bytes()
+    payload = Quantizer.train(sample_vectors(index, aspect, TRAINING_ROWS)).to_bytes()
     known = index.manifest.quantizers.get(name)
     if known == file_record(payload):
         return index  # so its codes are good
@@ -120,45 +119,4 @@ def _trained(index: IndexDirectory, aspect: Aspect) -> IndexDirectory:
         # First of all the manifest: codes never stand beside a quantizer that is not theirs.
         index = remove_codes(index, [aspect])
     record = write_durably(index.path / name, payload)
-    return _recorded(index, replace(index.manifest, quantizers={**index.manifest.quantizers, name: record}))
-
-
-def _sample(index: IndexDirectory, aspect: Aspect) -> NDArray[np.float32]:
-    """Return evenly spaced vectors, float32 (T, D)."""
-    count = min(index.rows, TRAINING_ROWS)
-    wanted = np.arange(count) * index.rows // max(count, 1)
-    sample = np.empty((count, index.dim), np.float32)
-    first = 0
-    for part in index.manifest.parts:
-        begin, end = np.searchsorted(wanted, [first, first + part.rows])
-        if end > begin:
-            sample[begin:end] = index.part_vectors(part, aspect)[wanted[begin:end] - first]
-        first += part.rows
-    return _finite(index, aspect, sample)
-
-
-def _blocks(index: IndexDirectory, part: PartRecord, aspect: Aspect) -> Iterator[NDArray[np.float32]]:
-    vectors = index.part_vectors(part, aspect)
-    step = max(1, _BLOCK_VALUES // index.dim)
-    for start in range(0, part.rows, step):
-        yield _finite(index, aspect, vectors[start : start + step].astype(np.float32))
-
-
-def _finite(index: IndexDirectory, aspect: Aspect, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    if not np.isfinite(vectors).all():
-        raise IndexDirectoryError(
-            f"the stored vectors under {aspect.text!r} in {index.path} are damaged (tpips-index info --verify tells "
-            "which); build the index anew"
-        )
-    return vectors
-
-
-def _with_file(index: IndexDirectory, part: PartRecord, name: str, file: FileRecord) -> IndexDirectory:
-    grown = replace(part, files={**part.files, name: file})
-    parts = tuple(grown if known.id == part.id else known for known in index.manifest.parts)
-    return _recorded(index, replace(index.manifest, parts=parts))
-
-
-def _recorded(index: IndexDirectory, manifest: Manifest) -> IndexDirectory:
-    write_manifest(index.path, manifest)
-    return IndexDirectory(index.path, manifest, index.data_root)
+    return recorded(index, replace(index.manifest, quantizers={**index.manifest.quantizers, name: record}))

@@ -16,19 +16,18 @@ from rich.text import Text
 
 from indexer.build import build as build_index
 from indexer.build_config import BuildConfig, BuildSummary
+from indexer.clustering import MAX_LISTS
 from indexer.codes import CODES_FROM_ROWS, make_codes, outgrown, remove_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
-from indexer.index_summary import IndexSummary, codes_bytes, summarise
+from indexer.index_summary import IndexSummary, codes_bytes, lists_bytes, summarise
+from indexer.lists import LISTS_FROM_ROWS, lists_to_make, make_lists, remove_lists
 from indexer.output_folder import output_folder
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
-from indexer.terminal_text import printable
 from tpips_model.aspects import Aspect
+from tpips_model.terminal import INTERRUPTED, printable
 
-__all__ = ["INTERRUPTED", "app"]
-
-# The exit status of a program that Ctrl-C ended: 128 + SIGINT.
-INTERRUPTED = 130
+__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Index pictures once per aspect, and find them by it.")
 
@@ -39,8 +38,9 @@ def build(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Where the pictures are: folder:PATH, webdataset:PATTERN such as shards/{000..127}.tar, demo, or a "
-            "bare path. Without it, aspects are added to the pictures of an index.",
+            help="Where the pictures are: folder:PATH, webdataset:PATTERN such as shards/{000..127}.tar, "
+            "parquet:PATTERN, csv:FILE, hf:ID, wikiart[:PATH], openimages[:PATH][?split=NAME], demo, or a bare path "
+            "or address. Without it, aspects are added to the pictures of an index.",
         ),
     ] = None,
     aspect: Annotated[
@@ -62,7 +62,7 @@ def build(
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
     shard_size: Annotated[
-        int, typer.Option(min=1, help="How many files of a folder become one part.")
+        int, typer.Option(min=1, help="How many files of a folder, or rows of a table, become one part.")
     ] = DEFAULT_SHARD_SIZE,
     codes: Annotated[
         bool | None,
@@ -101,10 +101,20 @@ def codes(
     aspect: Annotated[
         list[str] | None, typer.Option(help="An indexed aspect; may be given several times. By default all.")
     ] = None,
+    lists: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=MAX_LISTS,
+            help="Also sort the images into so many inverted lists, of which a search looks into the nearest only; 0 "
+            f"takes them away. By default up to 4 times the square root of the images, from {LISTS_FROM_ROWS:,} on.",
+        ),
+    ] = None,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Fit the codes anew to the images that are in the index now.")
+        bool,
+        typer.Option("--retrain", help="Fit the codes, and lists, anew to the images that are in the index now."),
     ] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the codes away.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the codes away, and the lists with the last.")] = False,
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
     """Make what a large index needs for approximate search: half a byte for every four dimensions of a vector.
@@ -113,17 +123,30 @@ def codes(
     """
     if retrain and remove:
         raise typer.BadParameter("give --retrain or --remove, not both")
+    if (lists is not None and remove) or (lists == 0 and retrain):
+        raise typer.BadParameter(f"give --lists or {'--remove' if remove else '--retrain'}, not both")
     folder = given_path(directory, what="the index", kind=IndexDirectoryError)
     read_manifest(folder)  # so that no folder is made where there is no index
-    with _interruptible(), output_folder(folder, checked=not remove) as index:
+    with _interruptible(), output_folder(folder, checked=not remove and lists != 0) as index:
         assert index is not None
         if remove:
             removed = tuple(map(index.indexed_aspect, aspect)) if aspect else index.manifest.aspects
-            remove_codes(index, removed)
+            index = remove_codes(index, removed)
             lines = [f"no codes any more under: {', '.join(one.text for one in removed)}"]
+            if index.manifest.lists is not None and not index.manifest.quantizers:
+                remove_lists(index)
+                lines.append("no lists any more")
+        elif lists == 0:
+            remove_lists(index)
+            lines = ["no lists any more"]
         else:
             asked = tuple(map(index.indexed_aspect, aspect)) if aspect else index.aspects
-            lines = _codes_lines(make_codes(index, asked, retrain=retrain, progress=progress), asked)
+            index = make_codes(index, asked, retrain=retrain, progress=progress)
+            anew = retrain and not aspect
+            if count := lists_to_make(index.manifest, wanted=lists, anew=anew):
+                index = make_lists(index, count, anew=anew, progress=progress)
+            lines = [*_codes_lines(index, asked), *_lists_lines(index, lists)]
+            lines.append(f"search with them: Searcher.open({str(index.path)!r}).query(…, exact=False)")
     for line in lines:
         typer.echo(line)
 
@@ -198,7 +221,17 @@ def _codes_lines(index: IndexDirectory, aspects: Sequence[Aspect]) -> list[str]:
         lines.append(f"{aspect.text}: {quantizer.code_bytes:,} bytes an image, {codes_bytes(index, aspect):,} in all")
         if outgrown(quantizer, index.rows):
             lines[-1] += f"; fitted to {quantizer.trained_on:,} of {index.rows:,} images (--retrain fits them to all)"
-    lines.append(f"search with them: Searcher.open({str(index.path)!r}).query(…, exact=False)")
+    return lines
+
+
+def _lists_lines(index: IndexDirectory, asked: int | None) -> list[str]:
+    count = index.list_count
+    lines = []
+    if asked is not None and count < asked:
+        lines.append(f"there are only {index.rows:,} images, so {count:,} lists instead of {asked:,}")
+    if count:
+        mean = index.rows / count
+        lines.append(f"{count:,} lists of {mean:,.0f} images in the mean, {lists_bytes(index):,} bytes in all")
     return lines
 
 
@@ -212,6 +245,7 @@ def _info_tables(summary: IndexSummary) -> list[Table]:
         ("source", summary.source),
         ("images", f"{summary.images:,} in {summary.parts:,} part{'s' if summary.parts != 1 else ''}"),
         ("errors", f"{summary.errors:,}"),
+        ("lists", f"{summary.lists:,}, {summary.lists_bytes:,} bytes" if summary.lists_bytes else "none"),
     ):
         facts.add_row(name, Text(printable(value), overflow="fold"))
     aspects = Table("aspect", "folder", "bytes", "state", "codes", title="Aspects", title_justify="left")

@@ -6,26 +6,32 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from indexer.clustering import Clustering, list_dtype
 from indexer.columns import ERROR_SCHEMA, concat_items
-from indexer.file_checks import check_file, check_part, read_parquet
-from indexer.file_names import codes_file, errors_file, items_file, quantizer_file, vectors_file
+from indexer.file_checks import check_file, check_part, mapped_array, read_parquet
+from indexer.file_names import (
+    CLUSTERING_FILE,
+    codes_file,
+    errors_file,
+    items_file,
+    lists_file,
+    quantizer_file,
+    vectors_file,
+)
 from indexer.given_path import resolved_path
 from indexer.manifest import IndexDirectoryError, Manifest, PartRecord
+from indexer.manifest_file import MANIFEST_FILE, read_manifest
 from indexer.quantizer import Quantizer, sub_quantizers
-from indexer.stored_bytes import PictureReadError, read_stored
+from indexer.stored_bytes import PictureReadError, read_item, turned_as_stored
 from tpips_model.aspects import Aspect, AspectLike
 
 __all__ = ["MANIFEST_FILE", "IndexDirectory", "IndexDirectoryError", "read_manifest"]
-
-MANIFEST_FILE = "manifest.json"
-_MAX_MANIFEST_BYTES = 1 << 30
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 class IndexDirectory:
@@ -64,7 +70,7 @@ class IndexDirectory:
         """
         folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
         manifest = read_manifest(folder)
-        for name, record in manifest.quantizers.items():
+        for name, record in manifest.files.items():
             check_file(folder / name, record, verify=verify)
         for part in manifest.parts:
             for name, record in part.files.items():
@@ -130,7 +136,7 @@ class IndexDirectory:
 
     def part_vectors(self, part: PartRecord, aspect: Aspect) -> NDArray[np.float16]:
         """Return the vectors of one part that has them, as ``vectors`` does for all."""
-        return _mapped(self.path / vectors_file(aspect, part.id), (part.rows, self.dim), np.float16)
+        return mapped_array(self.path / vectors_file(aspect, part.id), (part.rows, self.dim), np.float16)
 
     @property
     def coded_aspects(self) -> tuple[Aspect, ...]:
@@ -154,7 +160,7 @@ class IndexDirectory:
             raise self._no_codes(wanted)
         width = sub_quantizers(self.dim) // 2
         return [
-            _mapped(self.path / codes_file(wanted, part.id), (part.rows, width), np.uint8)
+            mapped_array(self.path / codes_file(wanted, part.id), (part.rows, width), np.uint8)
             for part in self.manifest.parts
         ]
 
@@ -171,18 +177,45 @@ class IndexDirectory:
         name = quantizer_file(wanted)
         if name not in self.manifest.quantizers:
             raise self._no_codes(wanted)
+        return Quantizer.read(self._unchanged(name), dim=self.dim)
+
+    def _unchanged(self, name: str) -> Path:
         try:
             # Its checksum, always: codes made anew since the index was opened belong to another quantizer.
-            check_file(self.path / name, self.manifest.quantizers[name], verify=True)
+            check_file(self.path / name, self.manifest.files[name], verify=True)
         except IndexDirectoryError as error:
             raise IndexDirectoryError(f"{error}; if codes have been made since it was opened, open it again") from error
-        return Quantizer.read(self.path / name, dim=self.dim)
+        return self.path / name
 
     def _no_codes(self, aspect: Aspect) -> IndexDirectoryError:
         return IndexDirectoryError(
             f"aspect {aspect.text!r} has no codes for all items in {self.path}; make them with: tpips-index codes "
             f"{shlex.quote(str(self.path))}"
         )
+
+    @property
+    def list_count(self) -> int:
+        """How many inverted lists there are; 0 if it is not known of every item which one it belongs to."""
+        lists = self.manifest.lists
+        return lists.count if lists is not None and all(part.has_lists for part in self.manifest.parts) else 0
+
+    def lists(self) -> list[NDArray[Any]]:
+        """Return which list each item of every part belongs to, memory-mapped, as ``Clustering.assign`` gives them."""
+        dtype = list_dtype(self.list_count).type
+        return [mapped_array(self.path / lists_file(part.id), (part.rows,), dtype) for part in self.manifest.parts]
+
+    def clustering(self) -> Clustering:
+        """Return what the inverted lists were made with.
+
+        Raises:
+            IndexDirectoryError: There are none, or the file is not the one that the manifest names.
+        """
+        if self.manifest.lists is None:
+            raise IndexDirectoryError(
+                f"the index {self.path} has no lists; make them with: tpips-index codes --lists N"
+            )
+        path = self._unchanged(CLUSTERING_FILE)
+        return Clustering.read(path, dim=self.dim, lists=self.manifest.lists.count)
 
     def items(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the items of all parts in row order.
@@ -222,7 +255,7 @@ class IndexDirectory:
         return path
 
     def item_bytes(self, row: Mapping[str, Any]) -> bytes:
-        """Return the original bytes of one item.
+        """Return the bytes of one item's picture file: the original ones, with its turning noted where it has one.
 
         Args:
             row: The item's columns ``key``, ``file``, ``member``, ``offset`` and ``size``.
@@ -233,10 +266,7 @@ class IndexDirectory:
         """
         path = self.item_path(row)
         try:
-            if row.get("offset") is None:
-                data = read_stored(path)
-            else:
-                data = read_stored(path, offset=row["offset"], size=row["size"])
+            data = read_item(path, member=row.get("member"), offset=row.get("offset"), size=row["size"])
         except PictureReadError as error:
             raise IndexDirectoryError(f"item {row['key']!r}: {path} {error}; {_RESTORE}") from error
         if len(data) != row["size"]:
@@ -244,48 +274,7 @@ class IndexDirectory:
                 f"item {row['key']!r}: {path} has changed since it was indexed ({row['size']:,} bytes then, "
                 f"{len(data):,} now); {_RESTORE}"
             )
-        return data
+        return turned_as_stored(data, row.get("member"))
 
 
 _RESTORE = "restore it, say where the pictures are now (data_root), or build a new index"
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Read an index directory's manifest without looking at the parts.
-
-    Raises:
-        IndexDirectoryError: There is none, or it cannot be used.
-    """
-    path = folder / MANIFEST_FILE
-    try:
-        if not folder.is_dir():
-            what = "is no folder" if folder.exists() else "does not exist"
-            raise IndexDirectoryError(
-                f"index {folder} {what}; make one with: tpips-index build --data … --out {folder}"
-            )
-        if not path.is_file():
-            raise IndexDirectoryError(
-                f"{folder} holds no finished index (no {MANIFEST_FILE}); "
-                f"make one with: tpips-index build --data … --out {folder}"
-            )
-        if path.stat().st_size > _MAX_MANIFEST_BYTES:
-            raise IndexDirectoryError(f"{path} has more than {_MAX_MANIFEST_BYTES:,} bytes, which no manifest has")
-        return Manifest.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise IndexDirectoryError(f"cannot read {path}: {error}; build the index anew") from error
-    except IndexDirectoryError as error:
-        raise IndexDirectoryError(f"{error} ({folder})" if str(folder) not in str(error) else str(error)) from error
-
-
-def _mapped(path: Path, shape: tuple[int, int], dtype: type[_Scalar]) -> NDArray[_Scalar]:
-    if shape[0] == 0:
-        return np.empty(shape, dtype)  # a file without rows has nothing to map
-    try:
-        array: NDArray[_Scalar] = np.load(path, mmap_mode="r", allow_pickle=False)
-        if (array.shape, array.dtype) != (shape, np.dtype(dtype)):
-            raise ValueError(f"it holds {array.dtype} {array.shape}")
-    except (OSError, ValueError, EOFError) as error:
-        raise IndexDirectoryError(
-            f"index file {path} has changed since the index was opened ({error}); open it again"
-        ) from error
-    return array

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
-import os
 from pathlib import Path
 
 from indexer.manifest import FileRecord, IndexDirectoryError
+from tpips_model.durable_files import TEMPORARY_SUFFIX, flush_to_disk, replace_file
 
 __all__ = ["TEMPORARY_SUFFIX", "file_record", "make_folder", "write_durably", "write_failure"]
-
-TEMPORARY_SUFFIX = ".tmp"
 
 
 def write_durably(path: Path, payload: bytes) -> FileRecord:
@@ -21,19 +18,9 @@ def write_durably(path: Path, payload: bytes) -> FileRecord:
     Raises:
         IndexDirectoryError: The disk is full, the folder read-only, or another fault of the file system.
     """
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
-        if temporary.is_symlink():  # else opening it would write to where it leads
-            temporary.unlink()
-        with open(temporary, "wb") as stream:
-            stream.write(payload)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-        _flush_folder(path.parent)
+        replace_file(path, payload)
     except OSError as error:
-        with contextlib.suppress(OSError):  # the disk's fault is what matters; a left-over is removed by the next run
-            temporary.unlink(missing_ok=True)
         raise write_failure(path, error) from error
     return file_record(payload)
 
@@ -55,7 +42,7 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
     try:
         path.mkdir(exist_ok=True)
-        _flush_folder(path.parent)
+        flush_to_disk(path.parent)
     except OSError as error:
         raise write_failure(path, error) from error
 
@@ -71,11 +58,3 @@ def write_failure(path: Path, error: OSError) -> IndexDirectoryError:
     else:
         advice = "see to the file system and run the same command again; what is finished is kept"
     return IndexDirectoryError(f"cannot write {path}: {error.strerror or error}; {advice}")
-
-
-def _flush_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

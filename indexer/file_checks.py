@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from indexer.clustering import list_dtype
 from indexer.columns import ERROR_SCHEMA, ITEM_SCHEMA
-from indexer.file_names import codes_file, errors_file, items_file, vectors_file
+from indexer.file_names import codes_file, errors_file, items_file, lists_file, vectors_file
 from indexer.manifest import FileRecord, IndexDirectoryError, Manifest, PartRecord
 from indexer.quantizer import sub_quantizers
 
-__all__ = ["check_file", "check_part", "read_parquet"]
+__all__ = ["check_file", "check_part", "mapped_array", "read_parquet"]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _REBUILD = "copy the index again if it is a copy, or build it anew"
 _RECODE = (
     "copy the index again if it is a copy, or make the codes anew: tpips-index codes --remove, then tpips-index codes"
+)
+
+_RELIST = (
+    "copy the index again if it is a copy, or make the lists anew: tpips-index codes --lists 0, then tpips-index codes "
+    "--lists N"
 )
 
 
@@ -31,6 +41,7 @@ def check_file(path: Path, record: FileRecord, *, verify: bool) -> None:
         IndexDirectoryError: It is missing, or not the one that the manifest names.
     """
     advice = _RECODE if path.name.endswith((".codes.npy", ".safetensors")) else _REBUILD
+    advice = _RELIST if path.parent.name == "lists" else advice
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -72,9 +83,12 @@ def check_part(folder: Path, part: PartRecord, manifest: Manifest) -> None:
         if part.has_codes(aspect):
             code_bytes = sub_quantizers(manifest.model.dim) // 2
             _check_array(folder / codes_file(aspect, part.id), "|u1", (part.rows, code_bytes), _RECODE)
+    if part.has_lists and manifest.lists is not None:
+        kind = list_dtype(manifest.lists.count).str
+        _check_array(folder / lists_file(part.id), kind, (part.rows,), _RELIST)
 
 
-def _check_array(path: Path, kind: str, shape: tuple[int, int], advice: str) -> None:
+def _check_array(path: Path, kind: str, shape: tuple[int, ...], advice: str) -> None:
     expected = np.dtype(kind)
     try:
         with open(path, "rb") as stream:
@@ -85,11 +99,30 @@ def _check_array(path: Path, kind: str, shape: tuple[int, int], advice: str) -> 
             header = stream.tell()
     except (OSError, ValueError) as error:
         raise IndexDirectoryError(f"index file {path} is no array file ({error}); {advice}") from error
-    size = header + expected.itemsize * shape[0] * shape[1]
+    size = header + expected.itemsize * math.prod(shape)
     if found != shape or fortran or dtype != expected or path.stat().st_size != size:
         raise IndexDirectoryError(
             f"index file {path} should hold {expected} {shape} in C order, and holds {dtype} {found}; {advice}"
         )
+
+
+def mapped_array(path: Path, shape: tuple[int, ...], dtype: type[_Scalar]) -> NDArray[_Scalar]:
+    """Return the array in a file that was checked when the index was opened, memory-mapped.
+
+    Raises:
+        IndexDirectoryError: It is no longer what it was.
+    """
+    if shape[0] == 0:
+        return np.empty(shape, dtype)  # a file without rows has nothing to map
+    try:
+        array: NDArray[_Scalar] = np.load(path, mmap_mode="r", allow_pickle=False)
+        if (array.shape, array.dtype) != (shape, np.dtype(dtype)):
+            raise ValueError(f"it holds {array.dtype} {array.shape}")
+    except (OSError, ValueError, EOFError) as error:
+        raise IndexDirectoryError(
+            f"index file {path} has changed since the index was opened ({error}); open it again"
+        ) from error
+    return array
 
 
 def _parquet_head(path: Path) -> tuple[Any, pa.Schema]:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from tpips_model.aspects import Aspect
 
-__all__ = ["codes_file", "errors_file", "items_file", "quantizer_file", "vectors_file"]
+__all__ = [
+    "CLUSTERING_FILE",
+    "codes_file",
+    "errors_file",
+    "items_file",
+    "lists_file",
+    "quantizer_file",
+    "vectors_file",
+]
+
+# What makes an item's list out of its vectors.
+CLUSTERING_FILE = "lists/clustering.safetensors"
 
 
 def items_file(part: int) -> str:
@@ -30,3 +41,8 @@ def codes_file(aspect: Aspect, part: int) -> str:
 def quantizer_file(aspect: Aspect) -> str:
     """Return the path of what makes an aspect's codes out of its vectors."""
     return f"aspects/{aspect.slug}/quantizer.safetensors"
+
+
+def lists_file(part: int) -> str:
+    """Return the path of the lists that a part's items belong to."""
+    return f"lists/part-{part:05d}.npy"

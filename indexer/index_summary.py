@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from indexer.directory import IndexDirectory
-from indexer.file_names import codes_file, quantizer_file, vectors_file
+from indexer.file_names import codes_file, lists_file, quantizer_file, vectors_file
 from indexer.vector_check import aspects_of_one_vector, check_vectors
 from tpips_model.aspects import Aspect
 
-__all__ = ["AspectSummary", "IndexSummary", "codes_bytes", "summarise"]
+__all__ = ["AspectSummary", "IndexSummary", "codes_bytes", "lists_bytes", "summarise"]
 
 SHOWN_KEYS = 3
 
@@ -59,6 +59,8 @@ class IndexSummary:
         error_examples: The first keys of each kind of reason; ``info --errors`` lists all.
         aspects: The aspects in the order first asked.
         complete_with: The command that would complete incomplete aspects, or ``None``.
+        lists: How many inverted lists there are; 0 if none, or if they are incomplete.
+        lists_bytes: What they take on disk.
         same_vectors: Aspects under which all of several pictures have one and the same vector, as happens when a
             model's preprocessing is broken; empty unless asked for.
     """
@@ -76,6 +78,8 @@ class IndexSummary:
     error_examples: dict[str, list[str]]
     aspects: tuple[AspectSummary, ...]
     complete_with: str | None
+    lists: int
+    lists_bytes: int
     same_vectors: tuple[str, ...]
 
 
@@ -84,7 +88,8 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
 
     Args:
         index: The index.
-        read_vectors: Also check every vector and quantizer, and look for aspects under which all are the same.
+        read_vectors: Also check every vector, quantizer and clustering, and look for aspects under which all vectors
+            are the same.
 
     Raises:
         IndexDirectoryError: A part cannot be read, or a vector is damaged.
@@ -123,6 +128,8 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         complete_with=None
         if len(complete) == len(manifest.aspects)
         else f"tpips-index build --out {shlex.quote(str(index.path))}",
+        lists=index.list_count,
+        lists_bytes=lists_bytes(index),
         same_vectors=tuple(aspect.text for aspect in aspects_of_one_vector(index)) if read_vectors else (),
     )
 
@@ -132,6 +139,13 @@ def codes_bytes(index: IndexDirectory, aspect: Aspect) -> int:
     quantizer = index.manifest.quantizers.get(quantizer_file(aspect))
     codes = _bytes(index, [codes_file(aspect, part.id) for part in index.manifest.parts])
     return codes + (quantizer.bytes if quantizer is not None else 0)
+
+
+def lists_bytes(index: IndexDirectory) -> int:
+    """Return what the inverted lists take on disk, the clustering included."""
+    lists = index.manifest.lists
+    numbers = _bytes(index, [lists_file(part.id) for part in index.manifest.parts])
+    return numbers + (lists.clustering.bytes if lists is not None else 0)
 
 
 def _bytes(index: IndexDirectory, names: Sequence[str]) -> int:

@@ -9,15 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from indexer.file_names import codes_file, errors_file, items_file, quantizer_file, vectors_file
+from indexer.file_names import (
+    CLUSTERING_FILE,
+    codes_file,
+    errors_file,
+    items_file,
+    lists_file,
+    quantizer_file,
+    vectors_file,
+)
+from indexer.records import FileRecord, IndexDirectoryError, ListsRecord, ModelRecord, PartRecord, SourceRecord
 from tpips_model.aspects import Aspect
-from tpips_model.errors import AspectError, TpipsError
+from tpips_model.errors import AspectError
 
 __all__ = [
     "FORMAT",
     "FORMAT_VERSION",
     "FileRecord",
     "IndexDirectoryError",
+    "ListsRecord",
     "Manifest",
     "ModelRecord",
     "PartRecord",
@@ -30,61 +40,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _Value = TypeVar("_Value")
 
 
-class IndexDirectoryError(TpipsError):
-    """An index directory that cannot be read or written; the message says why and what to do."""
-
-
-@dataclass(frozen=True)
-class FileRecord:
-    """Size and checksum of one file."""
-
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class PartRecord:
-    """What one shard became: ``rows`` items, ``errors`` ledger lines, and the files that hold them."""
-
-    id: int
-    shard: str
-    rows: int
-    errors: int
-    files: Mapping[str, FileRecord]
-
-    def has(self, aspect: Aspect) -> bool:
-        """Tell whether this part's vectors under ``aspect`` are written."""
-        return vectors_file(aspect, self.id) in self.files
-
-    def has_codes(self, aspect: Aspect) -> bool:
-        """Tell whether this part's codes under ``aspect`` are written."""
-        return codes_file(aspect, self.id) in self.files
-
-
-@dataclass(frozen=True)
-class ModelRecord:
-    """The model that made the vectors; a query must be embedded by one of the same fingerprint."""
-
-    name: str
-    fingerprint: str
-    dim: int
-    prompt_template: str
-    recommended_overall_penalty: float
-
-
-@dataclass(frozen=True)
-class SourceRecord:
-    """Where the pictures are: the kind of source and its root, relative to the index directory."""
-
-    kind: str
-    root: str
-
-
 @dataclass(frozen=True)
 class Manifest:
     """What an index holds; row order is the order of ``parts``, then the row within the part.
 
-    ``quantizers`` are the files of the quantizers by name: one for every aspect of which a part has codes.
+    ``quantizers`` are the files of the quantizers by name: one for every aspect of which a part has codes. ``lists`` is
+    there if a part has inverted lists.
     """
 
     model: ModelRecord
@@ -92,6 +53,13 @@ class Manifest:
     aspects: tuple[Aspect, ...]
     parts: tuple[PartRecord, ...]
     quantizers: Mapping[str, FileRecord] = field(default_factory=dict)
+    lists: ListsRecord | None = None
+
+    @property
+    def files(self) -> Mapping[str, FileRecord]:
+        """The files that belong to no part, by name."""
+        lists = {} if self.lists is None else {CLUSTERING_FILE: self.lists.clustering}
+        return {**self.quantizers, **lists}
 
     @property
     def complete_aspects(self) -> tuple[Aspect, ...]:
@@ -126,6 +94,8 @@ class Manifest:
         if self.quantizers:
             names = [name for name in map(quantizer_file, self.aspects) if name in self.quantizers]
             record["quantizers"] = {name: _file_to_record(self.quantizers[name]) for name in names}
+        if self.lists is not None:
+            record["lists"] = {"count": self.lists.count, "clustering": _file_to_record(self.lists.clustering)}
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
     def _part_to_record(self, part: PartRecord) -> dict[str, Any]:
@@ -165,7 +135,8 @@ class Manifest:
             raise IndexDirectoryError("manifest.json names an aspect twice; build the index anew")
         quantizers = _quantizers(record, aspects)
         coded = [aspect for aspect in aspects if quantizer_file(aspect) in quantizers]
-        parts = tuple(_part(entry, aspects, coded) for entry in _get(record, "parts", list))
+        lists = _lists(record)
+        parts = tuple(_part(entry, aspects, coded, lists) for entry in _get(record, "parts", list))
         for name in ("id", "shard"):
             if len({getattr(part, name) for part in parts}) != len(parts):
                 raise IndexDirectoryError(f"manifest.json has two parts of one {name}; build the index anew")
@@ -175,12 +146,13 @@ class Manifest:
             aspects=aspects,
             parts=parts,
             quantizers=quantizers,
+            lists=lists,
         )
 
 
 def _file_names(part: int, aspects: Sequence[Aspect], coded: Sequence[Aspect]) -> list[str]:
     vectors, codes = (vectors_file(aspect, part) for aspect in aspects), (codes_file(aspect, part) for aspect in coded)
-    return [items_file(part), errors_file(part), *vectors, *codes]
+    return [items_file(part), errors_file(part), *vectors, *codes, lists_file(part)]
 
 
 def _file_to_record(file: FileRecord) -> dict[str, Any]:
@@ -253,11 +225,22 @@ def _files(record: dict[str, Any], allowed: Sequence[str], *, owner: str, kind: 
             raise IndexDirectoryError(
                 f"manifest.json lets {owner} name the file {name!r}, which no {kind} may have; build the index anew"
             )
-        digest = _get(entry, "sha256", str)
-        if not _SHA256.fullmatch(digest):
-            raise IndexDirectoryError(f"manifest.json is damaged: {name} has the checksum {digest!r:.80}")
-        files[name] = FileRecord(bytes=_count(entry, "bytes"), sha256=digest)
+        files[name] = _file(entry, name)
     return files
+
+
+def _file(record: Any, name: str) -> FileRecord:
+    digest = _get(record, "sha256", str)
+    if not _SHA256.fullmatch(digest):
+        raise IndexDirectoryError(f"manifest.json is damaged: {name} has the checksum {digest!r:.80}")
+    return FileRecord(bytes=_count(record, "bytes"), sha256=digest)
+
+
+def _lists(record: dict[str, Any]) -> ListsRecord | None:
+    if "lists" not in record:
+        return None
+    lists = _get(record, "lists", dict)
+    return ListsRecord(_count(lists, "count"), _file(_get(lists, "clustering", dict), CLUSTERING_FILE))
 
 
 def _quantizers(record: dict[str, Any], aspects: Sequence[Aspect]) -> dict[str, FileRecord]:
@@ -267,11 +250,10 @@ def _quantizers(record: dict[str, Any], aspects: Sequence[Aspect]) -> dict[str, 
     return _files(_get(record, "quantizers", dict), allowed, owner="an aspect", kind="aspect")
 
 
-def _part(record: Any, aspects: Sequence[Aspect], coded: Sequence[Aspect]) -> PartRecord:
+def _part(record: Any, aspects: Sequence[Aspect], coded: Sequence[Aspect], lists: ListsRecord | None) -> PartRecord:
     part_id = _count(record, "id")
-    files = _files(
-        _get(record, "files", dict), _file_names(part_id, aspects, coded), owner=f"part {part_id}", kind="part"
-    )
+    names = [name for name in _file_names(part_id, aspects, coded) if lists or name != lists_file(part_id)]
+    files = _files(_get(record, "files", dict), names, owner=f"part {part_id}", kind="part")
     for name in (items_file(part_id), errors_file(part_id)):
         if name not in files:
             raise IndexDirectoryError(f"manifest.json is damaged: part {part_id} lacks {name}; build the index anew")

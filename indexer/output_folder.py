@@ -19,8 +19,8 @@ from tpips_model.errors import TpipsError
 __all__ = ["GALLERY_FOLDER", "output_folder", "remove_leftovers"]
 
 GALLERY_FOLDER = "gallery"
-_PART_FOLDERS = ("items", "errors", "aspects")
-_OWN_FILE = re.compile(r"part-\d+\.(parquet|npy|codes\.npy)|quantizer\.safetensors")
+_PART_FOLDERS = ("items", "errors", "aspects", "lists")
+_OWN_FILE = re.compile(r"part-\d+\.(parquet|npy|codes\.npy)|(quantizer|clustering)\.safetensors")
 
 
 @contextmanager
@@ -102,17 +102,17 @@ def remove_leftovers(out: Path, index: IndexDirectory | None) -> None:
     """
     named: set[str] = set()
     if index is not None:
-        named = set(index.manifest.quantizers).union(*(part.files for part in index.manifest.parts))
+        named = set(index.manifest.files).union(*(part.files for part in index.manifest.parts))
     aspects = out / "aspects"
     slugs = sorted(aspects.iterdir()) if aspects.is_dir() else []
     try:
-        for folder in (out, out / "items", out / "errors", *slugs):
+        for folder in (out, out / "items", out / "errors", out / "lists", *slugs):
             for path in sorted(folder.iterdir()) if folder.is_dir() else []:
                 own_file = folder != out and _OWN_FILE.fullmatch(path.name)
                 orphan = own_file and path.relative_to(out).as_posix() not in named
                 if orphan or path.name.endswith(TEMPORARY_SUFFIX):
                     path.unlink()
-        for folder in slugs:
+        for folder in (out / "lists", *slugs):
             if folder.is_dir() and not os.listdir(folder):
                 folder.rmdir()
     except OSError as error:

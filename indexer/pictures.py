@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.stored_bytes import is_whole_file
 
 __all__ = ["PictureState", "picture_state"]
 
@@ -33,15 +34,23 @@ def picture_state(index: IndexDirectory) -> PictureState:
     vanished: list[str] = []
     sizes: dict[str, int | None] = {}
     for part in index.manifest.parts:
-        for row in index.part_items(part, ["key", "file", "offset", "size"]).to_pylist():
+        for row in index.part_items(part, ["key", "file", "member", "offset", "size"]).to_pylist():
             if row["file"] not in sizes:
                 sizes[row["file"]] = _size(index, row)
             size = sizes[row["file"]]
             if size is None:
                 vanished.append(row["key"])
-            elif size < row["offset"] + row["size"] if row["offset"] is not None else size != row["size"]:
+            elif _changed(row, size):
                 changed.append(row["key"])
     return PictureState(tuple(changed), tuple(vanished))
+
+
+def _changed(row: Mapping[str, Any], size: int) -> bool:
+    """Tell by a file's size whether an item's bytes can no longer be what they were."""
+    if row["offset"] is not None:
+        return size < int(row["offset"]) + int(row["size"])
+    # A row of a parquet file has no size of its own on the disk; its source looks at the file's footer.
+    return is_whole_file(row["member"], None) and size != row["size"]
 
 
 def _size(index: IndexDirectory, row: Mapping[str, Any]) -> int | None:

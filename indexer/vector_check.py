@@ -1,4 +1,4 @@
-"""Looking at every stored vector of an index, and at its quantizers."""
+"""Looking at every stored vector of an index, and at its quantizers and clustering."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PIECE_ROWS = 4096
 
 
 def check_vectors(index: IndexDirectory) -> None:
-    """Check that every stored vector is finite and of unit length, as the indexer writes them, and every quantizer.
+    """Check that every stored vector is finite and of unit length, as the indexer writes them, and what else is stored.
 
     Raises:
-        IndexDirectoryError: One is not; the message has its key. Or a quantizer is damaged.
+        IndexDirectoryError: One is not; the message has its key. Or a quantizer or the clustering is damaged.
     """
     keys = index.items(["key"])["key"]
     for aspect in index.aspects:
@@ -37,6 +37,8 @@ def check_vectors(index: IndexDirectory) -> None:
             first += len(block)
         if aspect in index.coded_aspects:
             index.quantizer(aspect)
+    if index.list_count:
+        index.clustering()
 
 
 def aspects_of_one_vector(index: IndexDirectory) -> tuple[Aspect, ...]:

@@ -35,6 +35,7 @@ class Page:
         dedupe: From which overall cosine on two items are near-duplicates, or ``None`` if none are collapsed.
         exclude_queries: Whether the query's own images are left out.
         exact: As ``Engine.top_k`` takes it.
+        nprobe: Likewise.
     """
 
     k: int
@@ -43,6 +44,7 @@ class Page:
     dedupe: float | None = None
     exclude_queries: bool = True
     exact: bool | None = None
+    nprobe: int | None = None
 
     @property
     def end(self) -> int:
@@ -57,6 +59,7 @@ def make_page(
     dedupe: float | None,
     exclude_queries: bool,
     exact: bool | None,
+    nprobe: int | None = None,
 ) -> Page:
     """Return the page that a caller asks for.
 
@@ -71,6 +74,10 @@ def make_page(
             raise QueryError(f"dedupe must be a cosine above 0 and at most 1, such as 0.98, not {dedupe:g}")
     if exact is not None and not isinstance(exact, bool):
         raise QueryError(f"exact must be True, False or None, not {exact!r}")
+    if nprobe is not None:
+        nprobe = _whole(nprobe, 1, "nprobe must be a whole number of lists to look into, at least 1")
+        if exact:
+            raise QueryError("nprobe is for approximate searches; leave it out, or exact=True")
     return Page(
         k=_whole(k, 1, "k must be a whole number of hits, at least 1"),
         offset=_whole(offset, 0, "offset must be a whole number of hits to pass over, at least 0"),
@@ -78,6 +85,7 @@ def make_page(
         dedupe=dedupe,
         exclude_queries=exclude_queries,
         exact=exact,
+        nprobe=nprobe,
     )
 
 
@@ -101,6 +109,7 @@ class Answer:
         duplicates: For each row the rows that it stands for, the best first.
         exact: Whether the page is proven to be what a full scan gives.
         rescored: How many items were scored exactly.
+        probed: How many inverted lists were looked into; ``None`` if it did not go by lists.
     """
 
     rows: NDArray[np.int64]
@@ -108,6 +117,7 @@ class Answer:
     duplicates: list[NDArray[np.int64]]
     exact: bool
     rescored: int
+    probed: int | None
 
 
 class Answerer:
@@ -139,7 +149,9 @@ class Answerer:
         while wanted:
             counts = [min(count, max(selection.count, 1)) for count in wanted.values()]
             vectors = [queries[number].compiled.vectors for number in wanted]
-            rankings = self._engine.top_k_batch(vectors, counts, rows=selection.rows, exact=page.exact)
+            rankings = self._engine.top_k_batch(
+                vectors, counts, rows=selection.rows, exact=page.exact, nprobe=page.nprobe
+            )
             more = {}
             for (number, count), ranking in zip(wanted.items(), rankings, strict=True):
                 places = self._kept(queries[number], ranking, page)
@@ -188,9 +200,10 @@ class Answerer:
                 page.dedupe,
                 among=selection.rows,
                 exact=page.exact,
+                nprobe=page.nprobe,
             )
             duplicates = [self._ranked(query, group, page) for group in groups[page.offset :]]
-        return Answer(rows, ranking.scores[shown], duplicates, ranking.exact, ranking.rescored)
+        return Answer(rows, ranking.scores[shown], duplicates, ranking.exact, ranking.rescored, ranking.probed)
 
     def _ranked(self, query: PreparedQuery, rows: NDArray[np.int64], page: Page) -> NDArray[np.int64]:
         """Return those of a hit's near-duplicates that would be hits themselves, the best first."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from indexer.command_line import INTERRUPTED, app
-from indexer.terminal_text import printable
+from indexer.command_line import app
 from search.hits import Hits
 from search.page import write_page
 from search.searcher import Searcher
 from search.term_text import parse_term_text
-from tpips_model.errors import TpipsError
+from tpips_model.terminal import printable, run_command
 
 __all__ = ["app", "main"]
 
@@ -67,6 +64,16 @@ def query(
             show_default=False,
         ),
     ] = None,
+    nprobe: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="LISTS",
+            help="How many of the index's inverted lists an approximate search looks into. By default all, and a "
+            "quarter from ten million pictures on.",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[
         str, typer.Option(help='Where exact scans run: cpu, cuda, such as "cuda:0,cuda:1", or auto.')
     ] = "cpu",
@@ -99,6 +106,7 @@ def query(
         offset=offset,
         dedupe=dedupe,
         exact=exact,
+        nprobe=nprobe,
     )
     if html is not None:
         write_page(hits, html)
@@ -113,15 +121,7 @@ def query(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a fault of the user's is one line on standard error and exit status 1."""
-    # What Pillow remarks on other people's files; what is wrong with one stands in the ledger or the error.
-    warnings.filterwarnings("ignore", module="PIL")
-    try:
-        app(args=arguments)
-    except TpipsError as error:
-        print(f"error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    run_command(lambda: app(args=arguments))
 
 
 def _table(hits: Hits) -> Table:
@@ -150,7 +150,8 @@ def _title(hits: Hits) -> str:
     if hits.min_score is not None:
         facts.append(f"score at least {hits.min_score:g}")
     if not hits.exact:
-        facts.append(f"approximate ({hits.rescored:,} scored exactly)")
+        lists = "" if hits.probed is None else f", {hits.probed:,} lists"
+        facts.append(f"approximate ({hits.rescored:,} scored exactly{lists})")
     return ", ".join(facts)
 
 

@@ -14,7 +14,8 @@ from indexer import IndexDirectory
 from indexer.codes import CODES_FROM_ROWS
 from search.approximate import ApproximateSearch
 from search.exact import exact_top_k_batch
-from search.joint_codes import DEFAULT_CODES_MEMORY, JointCache, StoredCodes
+from search.joint_codes import DEFAULT_CODES_MEMORY, JointCache
+from search.stored_codes import StoredCodes
 from search.terms import QueryError
 from search.vectors import StoredVectors
 
@@ -38,12 +39,14 @@ class Ranking:
         scores: float64 (K,).
         exact: Whether they are proven to be the best.
         rescored: How many rows were scored exactly.
+        probed: How many inverted lists were looked into; ``None`` if it did not go by lists.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float64]
     exact: bool
     rescored: int
+    probed: int | None = None
 
 
 class Engine:
@@ -80,6 +83,7 @@ class Engine:
         *,
         rows: NDArray[np.int64] | None = None,
         exact: bool | None = None,
+        nprobe: int | None = None,
     ) -> Ranking:
         """Return the k best rows by Σ_a query[a]·x_a.
 
@@ -90,12 +94,14 @@ class Engine:
             exact: ``True`` scores every row, ``False`` goes by the codes. ``None`` chooses: a GPU that holds the rows
                 scores them all, and so does the CPU for small indices and selections; beyond, the codes serve, where
                 all of the query's aspects have them.
+            nprobe: How many of the index's inverted lists a search by the codes looks into, as ``ApproximateSearch``
+                takes it.
 
         Raises:
-            QueryError: The codes are asked for, and the index has none.
+            QueryError: The codes are asked for, and the index has none; or ``nprobe`` is, and it has no lists.
             IndexDirectoryError: Stored vectors are not finite.
         """
-        return self.top_k_batch([query], k, rows=rows, exact=exact)[0]
+        return self.top_k_batch([query], k, rows=rows, exact=exact, nprobe=nprobe)[0]
 
     def top_k_batch(
         self,
@@ -104,8 +110,14 @@ class Engine:
         *,
         rows: NDArray[np.int64] | None = None,
         exact: bool | None = None,
+        nprobe: int | None = None,
     ) -> list[Ranking]:
         """Return what ``top_k`` gives for each query; ``k`` may differ from query to query."""
+        if nprobe is not None and not self._approximate.has_lists:
+            raise QueryError(
+                f"the index {self._index.path} has no inverted lists, of which nprobe could choose some; make them "
+                f"with: tpips-index codes {self._index.path} --lists N, or leave out nprobe"
+            )
         counts = [k] * len(queries) if isinstance(k, int) else list(k)
         chosen = self._store.rows if rows is None else len(rows)
         by_way: dict[_Way, list[int]] = {}
@@ -117,8 +129,8 @@ class Engine:
             wanted = [counts[number] for number in numbers]
             if way == "codes":
                 found = [
-                    Ranking(top.rows, top.scores, top.exact, top.rescored)
-                    for top in self._approximate.top_k_batch(asked, wanted, rows=rows)
+                    Ranking(top.rows, top.scores, top.exact, top.rescored, top.probed)
+                    for top in self._approximate.top_k_batch(asked, wanted, rows=rows, nprobe=nprobe)
                 ]
             else:
                 tops = (

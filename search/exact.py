@@ -32,8 +32,10 @@ __all__ = [
     "rescored",
 ]
 
-# Large enough that Python's cost per block vanishes, small enough that several queries find a block in the cache.
-BLOCK_BYTES = 1 << 22
+# Bytes of an aspect in a block. One query: so many that Python's cost per block vanishes. Several: so few that the
+# queries after the first find the block in the processor's cache.
+BLOCK_BYTES = 1 << 24
+SHARED_BLOCK_BYTES = 1 << 21
 MIN_BLOCK_ROWS = 1024
 # Fewer selected rows than one in so many are copied out and scored; more are scored where they lie, with the others.
 GATHER_BELOW = 1 / 6
@@ -141,7 +143,8 @@ def _scan(
 ) -> list[Candidates]:
     """Return for each query rows among which are the k best and all that tie with them."""
     chosen = store.rows if rows is None else len(rows)
-    block_rows = max(MIN_BLOCK_ROWS, min(BLOCK_BYTES // (2 * store.dim), chosen // (4 * threads)))
+    block_bytes = BLOCK_BYTES if len(queries) == 1 else SHARED_BLOCK_BYTES
+    block_rows = max(MIN_BLOCK_ROWS, min(block_bytes // (2 * store.dim), chosen // (4 * threads)))
     work: list[_Block] | list[NDArray[np.int64]]
     if rows is not None and chosen < GATHER_BELOW * store.rows:
         work = [rows[start : start + block_rows] for start in range(0, chosen, block_rows)]

@@ -100,6 +100,7 @@ class QueryFacts:
     exact: bool
     rescored: int
     sample_scores: Callable[[], NDArray[np.float64]] = field(repr=False)
+    probed: int | None = None
 
 
 class Hits(Sequence[Hit]):
@@ -116,6 +117,7 @@ class Hits(Sequence[Hit]):
         dedupe: From which overall cosine on near-duplicates were collapsed, or ``None``.
         exact: Whether the hits are proven to be the best; if not, they were found by the codes.
         rescored: How many items were scored exactly.
+        probed: How many inverted lists of the index were looked into; ``None`` if it did not go by lists.
     """
 
     def __init__(self, hits: Sequence[Hit], facts: QueryFacts) -> None:
@@ -131,6 +133,7 @@ class Hits(Sequence[Hit]):
         self.dedupe = facts.dedupe
         self.exact = facts.exact
         self.rescored = facts.rescored
+        self.probed = facts.probed
 
     def __len__(self) -> int:
         return len(self._hits)
@@ -198,6 +201,7 @@ class Hits(Sequence[Hit]):
             "dedupe": self.dedupe,
             "exact": self.exact,
             "rescored": self.rescored,
+            "probed": self.probed,
             "hits": self.to_records(),
         }
         return json.dumps(record, indent=indent, ensure_ascii=False, allow_nan=False)

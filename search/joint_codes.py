@@ -1,10 +1,11 @@
-"""The 4-bit codes of several aspects laid side by side: one faiss fast-scan index that scores their combination.
+"""The 4-bit codes of several aspects laid side by side: faiss fast-scan indices that score their combination.
 
 A weighted sum of similarities under several aspects is one inner product in the concatenated space, so the codes of
 the aspects in a query, side by side along the sub-quantiser axis, are the codes of a product quantiser of that space:
-one look-up table, one scan. The index is an inverted file of a single list, since faiss's flat fast-scan takes no
-selection of rows and this one does; it is cut into ranges of rows, which are scanned at once and assembled one by one,
-so that little is held twice.
+one look-up table, one scan. They are inverted files, since faiss's flat fast-scan takes no selection of rows and those
+do, cut into groups that are assembled one by one, so that little is held twice. Without lists in the index, a list is
+a range of rows, and all are scanned; with them, a query may look into those lists alone where its best rows are to be
+expected, under its own aspects and weights.
 """
 
 from __future__ import annotations
@@ -13,66 +14,46 @@ import ctypes
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer import IndexDirectory
 from indexer.quantizer import Quantizer
 from search.exact import default_threads
-from search.vectors import copy_rows, part_starts
-from tpips_model.aspects import Aspect
+from search.list_ranking import ListRanking
+from search.packed_lists import BLOCK_ROWS, PackedLists, only
+from search.stored_codes import StoredCodes
+from search.vectors import copy_rows, copy_scattered, part_starts
 
-__all__ = ["DEFAULT_CODES_MEMORY", "JointCache", "JointCodes", "StoredCodes"]
+__all__ = ["DEFAULT_CODES_MEMORY", "Estimated", "JointCache", "JointCodes"]
 
 DEFAULT_CODES_MEMORY = 4 << 30
-# A range is a thread's share of the rows within these bounds; so many are held twice while an index is assembled.
-MIN_RANGE_ROWS, MAX_RANGE_ROWS = 1 << 14, 1 << 18
-BLOCK_ROWS = 32  # fast-scan codes are packed in blocks of so many rows
+# Of lists, at least so many bytes are held twice; every group goes through all codes, so there are not many groups.
+GROUP_BYTES, MOST_GROUPS = 1 << 26, 8
 _ID_BYTES = 8
-# What a range is asked for: its share of the candidates by its rows, times this, and this many more.
+# What a scan is asked for: its share of the candidates by its rows, times this, and this many more.
 SHARE_AND_MORE, MORE = 1.2, 64
 
 
-@dataclass(frozen=True, eq=False)
-class StoredCodes:
-    """What an index stores of its coded aspects.
+class Estimated(NamedTuple):
+    """The rows of the highest estimated scores.
 
     Attributes:
-        part_rows: How many rows each part holds.
-        codes: Gives the parts of an aspect's codes by its slug, uint8 (rows of the part, M / 2).
-        quantizer: Gives an aspect's quantiser by its slug.
-        slugs: The aspects that are coded.
+        estimates: float32 (K,), descending, off by a common amount (quantising shrinks the best) and by each row's own
+            error.
+        rows: int64 (K,). No row of a higher estimate in the lists looked into is left out.
+        among: How many rows these lists hold of those to choose from.
+        probed: How many lists these are; ``None`` if there are none.
     """
 
-    part_rows: Sequence[int]
-    codes: Callable[[str], Sequence[NDArray[np.uint8]]]
-    quantizer: Callable[[str], Quantizer]
-    slugs: frozenset[str]
-
-    @classmethod
-    def of_index(cls, index: IndexDirectory) -> StoredCodes:
-        """Return the codes of an opened index."""
-        aspects: Mapping[str, Aspect] = {aspect.slug: aspect for aspect in index.coded_aspects}
-        return cls(
-            part_rows=[part.rows for part in index.manifest.parts],
-            codes=lambda slug: index.codes(aspects[slug]),
-            quantizer=lambda slug: index.quantizer(aspects[slug]),
-            slugs=frozenset(aspects),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Range:
-    """A fast-scan index over the rows from ``start`` on."""
-
-    start: int
-    rows: int
-    index: Any
+    estimates: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    among: int
+    probed: int | None
 
 
 class JointCodes:
@@ -81,31 +62,38 @@ class JointCodes:
     Args:
         stored: The index's codes.
         slugs: The aspects, in any order.
+
+    Raises:
+        IndexDirectoryError: The lists are damaged.
     """
 
     def __init__(self, stored: StoredCodes, slugs: Sequence[str]) -> None:
         self.slugs = tuple(sorted(slugs))
+        self._stored = stored
         self._quantizers = [stored.quantizer(slug) for slug in self.slugs]
-        starts = part_starts(stored.part_rows)
-        parts = [[np.asarray(part) for part in stored.codes(slug)] for slug in self.slugs]
-        self.rows = starts[-1]
-        range_rows = max(MIN_RANGE_ROWS, min(MAX_RANGE_ROWS, -(-self.rows // default_threads())))
-        self._ranges = [
-            self._assemble(parts, starts, start, min(range_rows, self.rows - start))
-            for start in range(0, self.rows, range_rows)
-        ]
+        self._sizes = stored.list_sizes
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        self.rows = int(self._starts[-1])
+        widths = [quantizer.centroids.shape[0] * quantizer.centroids.shape[2] for quantizer in self._quantizers]
+        lists = stored.list_count
+        self._ranking = ListRanking(self._sizes, np.cumsum([0, *widths]).tolist()) if lists else None
+        self._groups = self._assembled()
+        # Ranges are scanned at once as they are; of a few large groups, each query's lists are dealt out.
+        self._hands = -(-default_threads() // max(len(self._groups), 1)) if lists else 1
         _give_back_freed_memory()
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the assembled codes and their row numbers take."""
-        return sum(self.bytes_of(part.rows, self._quantizers) for part in self._ranges)
+        """How many bytes the assembled codes, their row numbers and what ranks the lists take."""
+        ranking = self._ranking.nbytes if self._ranking is not None else 0
+        return self.bytes_of(self._sizes, self._quantizers) + ranking
 
     @staticmethod
-    def bytes_of(rows: int, quantizers: Sequence[Quantizer]) -> int:
-        """Return how many bytes so many rows take."""
-        codes = sum(len(quantizer.centroids) // 2 for quantizer in quantizers)
-        return -(-rows // BLOCK_ROWS) * BLOCK_ROWS * codes + rows * _ID_BYTES
+    def bytes_of(sizes: int | NDArray[np.int64], quantizers: Sequence[Quantizer]) -> int:
+        """Return how many bytes the rows of lists of these sizes take."""
+        blocks = -(-np.atleast_1d(sizes) // BLOCK_ROWS)
+        codes = sum(quantizer.code_bytes for quantizer in quantizers)
+        return int(blocks.sum()) * BLOCK_ROWS * codes + int(np.sum(sizes)) * _ID_BYTES
 
     def search(
         self,
@@ -113,20 +101,20 @@ class JointCodes:
         count: int,
         *,
         rows: NDArray[np.int64] | None = None,
+        nprobe: int | None = None,
+        at_least: Sequence[int] | None = None,
         threads: int = 1,
-    ) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+    ) -> list[Estimated]:
         """Return for each query the rows of the highest estimated scores.
 
         Args:
             queries: float (D,) by slug, the slugs of this object, scaled to norms around 1.
-            count: How many at most.
+            count: How many at most; fewer may come back than there are.
             rows: int64, ascending: the rows to choose from; by default all.
-            threads: How many ranges are scanned at once.
-
-        Returns:
-            float32 (K,), descending, and int64 (K,), K at most ``count``; no row of a higher estimate is left out, but
-            fewer may come back than there are. Estimates are off by a common amount (quantising shrinks the best) and
-            by each row's own error.
+            nprobe: How many inverted lists to look into: the first in ``ListRanking``'s order that hold any row to
+                choose from. By default all.
+            at_least: For each query how many rows these lists must hold, by default 1; more are looked into for it.
+            threads: How many scans run at once.
         """
         import faiss
 
@@ -137,55 +125,90 @@ class JointCodes:
             ],
             axis=1,
         ).astype(np.float32)
+        available = self._sizes if rows is None else self._chosen(rows)
+        admitted = None if rows is None else only(rows, self.rows)
+        probed = self._probed(flat, available, nprobe, at_least or [1] * len(queries))
+        among = [int(available[lists].sum()) for lists in probed]
 
-        chosen = self.rows if rows is None else len(rows)
+        def scan(group: PackedLists, hand: int) -> _Found | None:
+            own = [
+                lists[slice(*np.searchsorted(lists, [group.first, group.end]))][hand :: self._hands] for lists in probed
+            ]
+            there = np.array([available[lists].sum() for lists in own])
+            if not there.any():
+                return None
+            # Its share and some more. Where the best lie in one, less than ``count`` comes back.
+            share = (SHARE_AND_MORE * count * there / np.maximum(among, 1)).astype(np.int64) + MORE
+            wanted = int(np.minimum(np.minimum(there, count), share).max())
+            return _Found(*group.search(flat, own, wanted, admitted), complete=there <= wanted)
 
-        def scan(part: _Range) -> _Found | None:
-            parameters = None
-            available = part.rows
-            if rows is not None:
-                low, high = np.searchsorted(rows, [part.start, part.start + part.rows])
-                available = int(high - low)
-                if available == 0:
-                    return None
-                parameters = _only(rows[low:high] - part.start, part.rows)
-            # Its share and some more. Where the best lie in one range, less than ``count`` comes back.
-            wanted = min(available, count, int(SHARE_AND_MORE * count * available / chosen) + MORE)
-            estimates, found = part.index.search(flat, wanted, params=parameters)
-            return _Found(estimates, np.where(found < 0, -1, found + part.start), complete=wanted == available)
-
+        scans = [(group, hand) for group in self._groups for hand in range(self._hands)]
         # faiss scans one query with one thread; the setting is per thread and ends with it.
-        workers = max(1, min(threads, len(self._ranges)))
+        workers = max(1, min(threads, len(scans)))
         with ThreadPoolExecutor(workers, initializer=faiss.omp_set_num_threads, initargs=(1,)) as pool:
-            scanned = [found for found in pool.map(scan, self._ranges) if found is not None]
-        return [_merged(scanned, number, count) for number in range(len(queries))]
+            scanned = (
+                [found for found in pool.map(scan, *zip(*scans, strict=True)) if found is not None] if scans else []
+            )
+        return [
+            Estimated(
+                *_merged(scanned, number, count),
+                among[number],
+                len(probed[number]) if self._stored.list_count else None,
+            )
+            for number in range(len(queries))
+        ]
 
-    def _assemble(
-        self, parts: Sequence[Sequence[NDArray[np.uint8]]], starts: Sequence[int], start: int, rows: int
-    ) -> _Range:
-        import faiss
+    def _chosen(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many of the given rows each list holds."""
+        if self._stored.list_count:
+            return np.bincount(self._stored.list_numbers[rows], minlength=self._stored.list_count)
+        return np.diff(np.searchsorted(rows, self._starts))
 
-        widths = [len(quantizer.centroids) // 2 for quantizer in self._quantizers]
-        codes = np.empty((rows, sum(widths)), np.uint8)
-        left = 0
-        for width, of_aspect in zip(widths, parts, strict=True):
-            copy_rows(of_aspect, starts, start, codes[:, left : left + width])
-            left += width
+    def _probed(
+        self, flat: NDArray[np.float32], available: NDArray[np.int64], nprobe: int | None, at_least: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
+        """Return for each query the numbers of the lists to look into, ascending."""
+        open_ = np.flatnonzero(available)
+        if self._ranking is None or nprobe is None or nprobe >= len(open_):
+            return [open_] * len(flat)
+        found = []
+        for ranks, least in zip(self._ranking.ranks(flat, available)[:, open_], at_least, strict=True):
+            order = open_[np.argsort(-ranks, kind="stable")]
+            enough = int(np.searchsorted(np.cumsum(available[order]), least)) + 1
+            found.append(np.sort(order[: max(nprobe, enough)]))
+        return found
+
+    def _assembled(self) -> list[PackedLists]:
         centroids = np.concatenate([quantizer.centroids for quantizer in self._quantizers])
-        dim = centroids.shape[0] * centroids.shape[2]
-        coarse = faiss.IndexFlatIP(dim)
-        coarse.add(np.zeros((1, dim), np.float32))
-        plain = faiss.IndexIVFPQ(coarse, dim, 1, len(centroids), 4, faiss.METRIC_INNER_PRODUCT)
-        plain.by_residual = False
-        faiss.copy_array_to_vector(np.ascontiguousarray(centroids, np.float32).reshape(-1), plain.pq.centroids)
-        plain.is_trained = True
-        numbers = np.arange(rows, dtype=np.int64)
-        plain.invlists.add_entries(0, rows, faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
-        plain.ntotal = rows
-        packed = faiss.IndexIVFPQFastScan(plain, BLOCK_ROWS)
-        # It has copied everything but the coarse quantiser, and would keep the unpacked codes alive.
-        packed.referenced_objects = [coarse]
-        return _Range(start, rows, packed)
+        groups = []
+        for first, end, rows, codes in self._unpacked():
+            sizes = self._sizes[first:end]
+            groups.append(PackedLists(first, sizes, rows, codes, centroids))
+            if self._ranking is not None:
+                self._ranking.add(first, sizes, codes, centroids)
+        return groups
+
+    def _unpacked(self) -> Iterator[tuple[int, int, NDArray[np.int64], NDArray[np.uint8]]]:
+        """Yield groups of lists: the first, the one after the last, their rows list by list, and the rows' codes."""
+        starts = part_starts(self._stored.part_rows)
+        parts = [[np.asarray(part) for part in self._stored.codes(slug)] for slug in self.slugs]
+        edges = np.cumsum([0, *(quantizer.code_bytes for quantizer in self._quantizers)])
+        lists = self._stored.list_count
+        order = np.argsort(self._stored.list_numbers, kind="stable") if lists else np.arange(self.rows)
+        size = max(GROUP_BYTES // int(edges[-1]), -(-self.rows // MOST_GROUPS)) if lists else 1
+        first = 0
+        while first < len(self._sizes):
+            end = max(first + 1, int(np.searchsorted(self._starts, self._starts[first] + size, side="right")) - 1)
+            rows = order[self._starts[first] : self._starts[end]]
+            codes = np.empty((len(rows), edges[-1]), np.uint8)
+            for column, of_aspect in enumerate(parts):
+                out = codes[:, edges[column] : edges[column + 1]]
+                if lists:
+                    copy_scattered(of_aspect, starts, rows, out)
+                else:
+                    copy_rows(of_aspect, starts, int(self._starts[first]), out)
+            yield first, end, rows, codes
+            first = end
 
 
 def _give_back_freed_memory() -> None:
@@ -197,30 +220,22 @@ def _give_back_freed_memory() -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """What one range gave: float32 and int64 (queries, K; -1 for none), and whether that is all there is to choose."""
+    """What one scan gave: float32 and int64 (queries, K; -1 for none), and for which queries that is all there is."""
 
     estimates: NDArray[np.float32]
     rows: NDArray[np.int64]
-    complete: bool
-
-
-def _only(rows: NDArray[np.int64], total: int) -> Any:
-    """Return the search parameters that admit only the given rows of a range."""
-    import faiss
-
-    mask = np.zeros(total, np.uint8)
-    mask[rows] = 1
-    return faiss.IVFSearchParameters(sel=faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little")), nprobe=1)
+    complete: NDArray[np.bool_]
 
 
 def _merged(found: Sequence[_Found], number: int, count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return a query's best of all ranges, down to where a range may have had more to give."""
+    """Return a query's best of all scans, down to where a scan may have had more to give."""
     if not found:
         return np.empty(0, np.float32), np.empty(0, np.int64)
     estimates = np.concatenate([part.estimates[number] for part in found])
     rows = np.concatenate([part.rows[number] for part in found])
-    floor = max((float(part.estimates[number, -1]) for part in found if not part.complete), default=-np.inf)
-    known = (estimates >= floor) & (rows >= 0)
+    floor = max((float(part.estimates[number, -1]) for part in found if not part.complete[number]), default=-np.inf)
+    # Not those at the floor: of equal estimates, some were not fetched, and the order must be the same with more.
+    known = (estimates > floor) & (rows >= 0)
     estimates, rows = estimates[known], rows[known]
     best = np.lexsort((rows, -estimates))[:count]
     return estimates[best], rows[best]
@@ -248,6 +263,11 @@ class JointCache:
         self._slots: OrderedDict[tuple[str, ...], _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
+    @property
+    def list_count(self) -> int:
+        """How many inverted lists there are; 0 for none."""
+        return self._stored.list_count
+
     def get(self, slugs: Sequence[str]) -> JointCodes:
         """Return the joint codes of a set of aspects, assembled once."""
         key = tuple(sorted(slugs))
@@ -256,7 +276,7 @@ class JointCache:
             self._slots.move_to_end(key)
         with slot.lock:
             if slot.joint is None:
-                needed = JointCodes.bytes_of(sum(self._stored.part_rows), [self._stored.quantizer(s) for s in key])
+                needed = JointCodes.bytes_of(self._stored.list_sizes, [self._stored.quantizer(s) for s in key])
                 self._make_room(needed, keep=key)
                 slot.joint = JointCodes(self._stored, key)
             return slot.joint

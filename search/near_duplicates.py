@@ -56,6 +56,7 @@ def near_duplicates(
     *,
     among: NDArray[np.int64] | None,
     exact: bool | None,
+    nprobe: int | None,
 ) -> list[NDArray[np.int64]]:
     """Return what each of the rows that ``collapse`` chose stands for.
 
@@ -69,12 +70,13 @@ def near_duplicates(
         threshold: As for ``collapse``.
         among: int64, ascending: the rows that were ranked; ``None`` means all.
         exact: As ``Engine.top_k`` takes it.
+        nprobe: Likewise.
 
     Returns:
         One int64 array for each row, without the row itself.
     """
     vectors = _unit_overall(store, rows)
-    neighbours = _neighbours(vectors, engine, threshold, among=among, exact=exact)
+    neighbours = _neighbours(vectors, engine, threshold, among=among, exact=exact, nprobe=nprobe)
     taken = {int(row) for row in rows}
     groups = []
     for vector, found in zip(vectors, neighbours, strict=True):
@@ -92,13 +94,15 @@ def _neighbours(
     *,
     among: NDArray[np.int64] | None,
     exact: bool | None,
+    nprobe: int | None,
 ) -> list[NDArray[np.int64]]:
     """Return for each vector rows among which are all that are near it."""
     found: dict[int, NDArray[np.int64]] = {}
     wanted = FIRST_NEIGHBOURS
     while len(found) < len(vectors):
         left = [number for number in range(len(vectors)) if number not in found]
-        rankings = engine.top_k_batch([{OVERALL.slug: vectors[n]} for n in left], wanted, rows=among, exact=exact)
+        queries = [{OVERALL.slug: vectors[number]} for number in left]
+        rankings = engine.top_k_batch(queries, wanted, rows=among, exact=exact, nprobe=nprobe)
         for number, ranking in zip(left, rankings, strict=True):
             # The scores are inner products with rows as they are stored, of unit length up to ROW_NORM only.
             if len(ranking.rows) < wanted or ranking.scores[-1] < (threshold - ROUNDING) / ROW_NORM:

@@ -53,8 +53,7 @@ class QueryImage:
     def stored_size(self) -> int | None:
         """The bytes of the image's file, or ``None`` if it came as pixels or its file has vanished."""
         if self.row is not None:
-            size: int = self._record()["size"]
-            return size
+            return int(self.items.sizes[self.row])
         if isinstance(self.picture, (str, os.PathLike)):
             return Path(self.picture).stat().st_size if _is_file(Path(self.picture)) else None
         return len(self.picture) if isinstance(self.picture, bytes) else None

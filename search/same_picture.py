@@ -62,10 +62,10 @@ def _same_vectors(image: QueryImage, rows: NDArray[np.int64], store: StoredVecto
 def _same_bytes(image: QueryImage, rows: NDArray[np.int64], items: Items, index: IndexDirectory) -> NDArray[np.bool_]:
     same = np.zeros(len(rows), bool)
     size = image.stored_size
-    candidates = [(n, record) for n, record in enumerate(items.records(rows)) if record["size"] == size]
-    data = image.stored_bytes() if candidates else None
+    candidates = np.flatnonzero(items.sizes[rows] == size) if size is not None else ()
+    data = image.stored_bytes() if len(candidates) else None
     if data is not None:
-        for position, record in candidates:
+        for position, record in zip(candidates, items.records(rows[candidates]), strict=True):
             # An item whose picture has vanished cannot be shown to be the query's; it stays.
             with contextlib.suppress(IndexDirectoryError):
                 same[position] = index.item_bytes(record) == data

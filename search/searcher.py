@@ -127,6 +127,7 @@ class Searcher:
         offset: int = 0,
         dedupe: float | None = None,
         exact: bool | None = None,
+        nprobe: int | None = None,
     ) -> Hits:
         """Return the k best items by score = Σ w_i (f(q_i, x | a_i) − λ f(q_i, x | overall)).
 
@@ -149,6 +150,8 @@ class Searcher:
             dedupe: In (0, 1]: of items whose overall vectors have at least this cosine only the best stays, and its
                 ``duplicates`` names the others. 0.98 collapses what hardly anyone tells apart.
             exact: ``True`` scans every vector, ``False`` goes by the index's codes, ``None`` chooses by size.
+            nprobe: How many of the index's inverted lists a search by the codes looks into (docs/lists.md); by default
+                all, and a quarter of them from ten million items on.
 
         Raises:
             QueryError: The terms or other arguments make no query, or an image is neither a key nor a file.
@@ -156,7 +159,7 @@ class Searcher:
             ModelError: The model that made the index cannot be had.
             ImageError: A picture cannot be read.
         """
-        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact)
+        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe)
         penalty = finite_number(overall_penalty, "the overall penalty")
         return self._answer([self._preparer.terms(parse_terms(terms), penalty)], page, penalty, where)[0]
 
@@ -172,6 +175,7 @@ class Searcher:
         offset: int = 0,
         dedupe: float | None = None,
         exact: bool | None = None,
+        nprobe: int | None = None,
     ) -> list[Hits]:
         """Return what ``query`` gives for each of many queries, in one pass over the index.
 
@@ -184,7 +188,7 @@ class Searcher:
         Raises:
             TpipsError: As ``query``; the message tells which query cannot be read.
         """
-        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact)
+        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe)
         penalty = finite_number(overall_penalty, "the overall penalty")
         if isinstance(queries, (str, bytes, Term)) or not isinstance(queries, Iterable):
             raise QueryError(f"queries must be a list of lists of terms, not {type(queries).__name__}")
@@ -209,6 +213,7 @@ class Searcher:
         offset: int = 0,
         dedupe: float | None = None,
         exact: bool | None = None,
+        nprobe: int | None = None,
     ) -> Hits:
         """Return the k items most similar to one image by one aspect (the paper's aspect-conditioned retrieval).
 
@@ -234,6 +239,7 @@ class Searcher:
             offset=offset,
             dedupe=dedupe,
             exact=exact,
+            nprobe=nprobe,
         )
 
     def _answer(
@@ -261,6 +267,7 @@ class Searcher:
             dedupe=page.dedupe,
             exact=answer.exact,
             rescored=answer.rescored,
+            probed=answer.probed,
             sample_scores=lru_cache(maxsize=1)(
                 lambda: np.sort(exact_scores(self._store, compiled.vectors, selection.spread(SAMPLE)))
             ),

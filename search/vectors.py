@@ -139,6 +139,9 @@ class StoredVectors:
 
     def gather(self, slug: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the given rows of one aspect, float64 (K, D), in the order given."""
+        parts = self.parts(slug)
+        if len(parts) == 1:  # as small indices are; a query gathers a dozen times
+            return parts[0][rows].astype(np.float64)
         order = np.argsort(rows, kind="stable")
         halves = np.empty((len(rows), self.dim), np.float16)
         self.gather_halves(slug, rows[order], halves)
@@ -174,3 +177,22 @@ def copy_rows(parts: Sequence[NDArray[Any]], starts: Sequence[int], start: int, 
         out[done - start : end - start] = parts[number][done - first : end - first]
         done = end
         number += 1
+
+
+def copy_scattered(
+    parts: Sequence[NDArray[Any]], starts: Sequence[int], rows: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Copy the given rows into ``out``, reading each part from its beginning to its end.
+
+    Args:
+        parts: Arrays (rows of the part, W).
+        starts: As ``part_starts`` gives them.
+        rows: int64, in any order.
+        out: An array (rows, W).
+    """
+    order = np.argsort(rows, kind="stable")
+    ascending = rows[order]
+    cuts = np.searchsorted(ascending, starts)
+    for number, part in enumerate(parts):
+        own = slice(cuts[number], cuts[number + 1])
+        out[order[own]] = part[ascending[own] - starts[number]]

@@ -8,7 +8,7 @@ import pkgutil
 
 import pytest
 
-ROOMS = ("tpips_model", "indexer", "search", "train")
+ROOMS = ("tpips_model", "indexer", "search", "train", "apps")
 
 
 def modules() -> list[str]:

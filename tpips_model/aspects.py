@@ -6,6 +6,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from tpips_model.errors import AspectError
 
@@ -54,7 +55,7 @@ class Aspect:
         if not self.slug:
             raise AspectError(f"aspect {text!r} has no letter or digit; give words such as 'brushwork'")
 
-    @property
+    @cached_property
     def slug(self) -> str:
         """The aspect's name in files and look-ups: case folded, every run of other characters one hyphen."""
         folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", self.text).casefold())

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import tarfile
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from indexer.sources.file_kinds import (
     UNSUPPORTED_PICTURES,
     compressed_tar,
-    describe_file,
     describe_names,
     is_picture_name,
     suffix,
 )
+from indexer.sources.keys import plain_step, storable
+from indexer.sources.shard_files import FileKind, ShardFile, expand_files, root_of
 from indexer.sources.side_files import MAX_SIDE_BYTES, SIDE_SUFFIXES, side_metadata
 from indexer.sources.source import BadSample, Indexed, Sample, Shard, SourceError
-from indexer.sources.tar_members import TarMember, list_tar
+from indexer.sources.tar_members import TarListing, TarMember, list_tar
+from indexer.sources.unpacked import check_tar, plain_path, unpack_fault, unpacked
 from indexer.stored_bytes import PictureReadError, read_stored
 
-__all__ = ["WebDatasetSource", "expand_shards"]
+__all__ = ["TARS", "WebDatasetSource", "member_listing"]
+
+TARS = FileKind(
+    noun=".tar",
+    matches=lambda name: suffix(name) == ".tar" or compressed_tar(name),
+    example="shards/{000..127}.tar",
+)
 
 
 class WebDatasetSource:
@@ -31,51 +36,46 @@ class WebDatasetSource:
     Only the last suffix of a member's name counts as one, so ``a.b_1.jpg`` keeps its name; its side files are
     ``a.b_1.json``, ``a.b_1.txt`` and ``a.b_1.cls``. A member's name is never used as a path.
 
+    A compressed tar is unpacked once, to a plain tar beside it; a remote one is fetched into the cache folder first.
+
     Args:
-        pattern: A tar file, a folder of tar files, or a pattern such as ``shards/{000..127}.tar`` or ``shards/*.tar``.
+        pattern: A tar file, a folder of tar files, a pattern such as ``shards/{000..127}.tar`` or ``shards/*.tar``, or
+            an address such as ``https://example.org/{000..127}.tar`` or ``s3://bucket/*.tar``.
         root: The folder that shards are named relative to; by default the deepest one that holds all of them.
 
     Raises:
-        SourceError: A shard is missing, compressed, or no tar at all.
+        SourceError: A shard is missing, or no tar at all.
     """
 
     kind = "webdataset"
 
     def __init__(self, pattern: str, *, root: Path | None = None) -> None:
-        paths = expand_shards(pattern)
-        for path in paths:
-            _check_shard(path)
-        paths = [path.resolve() for path in paths]
-        deepest = Path(os.path.commonpath([path.parent for path in paths]))
-        self.root = root.resolve() if root is not None and deepest.is_relative_to(root.resolve()) else deepest
-        # A shard given twice is one shard.
-        names = list(dict.fromkeys(path.relative_to(self.root).as_posix() for path in paths))
-        for name in names:
-            if not name.isprintable():
-                raise SourceError(f"the shard name {name!r} cannot be stored; rename the file")
-        self._names = names
+        # A tar that is there both packed and unpacked is one shard, and one given twice as well.
+        files = expand_files(pattern, TARS)
+        for file in files:
+            check_tar(file)
+        self.root, names = root_of([plain_path(file.path) for file in files], root)
+        self._files: dict[str, ShardFile] = {}
+        for name, file in zip(names, files, strict=True):
+            self._files.setdefault(name, file)
 
     def shards(self, indexed: Indexed) -> list[Shard]:
         """Return the shards that are not indexed yet, in the pattern's order."""
-        return [
-            Shard(name=name, size=(self.root / name).stat().st_size)
-            for name in self._names
-            if name not in indexed.shards
-        ]
+        return [Shard(name=name, size=_size(file)) for name, file in self._files.items() if name not in indexed.shards]
 
     def read(self, shard: Shard) -> Iterator[Sample | BadSample]:
         """Give the shard's pictures in the tar's order; what is wrong with the tar itself comes last."""
-        path = self.root / shard.name
-        try:
-            listing = list_tar(path)
-        except (OSError, tarfile.TarError) as error:
-            raise SourceError(f"the shard {path} can no longer be read ({error}); see to it and run again") from error
+        path = unpacked(self._files[shard.name])
+        listing = member_listing(path)
         pictures = [member for member in listing.members if is_picture_name(member.name)]
         sides = _side_members(listing.members)
         for member in pictures:
             stem = member.name[: -len(suffix(member.name))]
             # The first picture of a stem takes its side files; a second one is a repeat and will be reported.
             yield from self._read(path, shard, member, sides.pop(stem, {}))
+        fault = unpack_fault(path)
+        if fault is not None:
+            yield BadSample(shard.name, fault)
         if listing.fault is not None:
             yield BadSample(shard.name, f"the tar {listing.fault}")
         elif not pictures:
@@ -103,7 +103,7 @@ class WebDatasetSource:
             key=key,
             data=data,
             file=shard.name,
-            member=_storable(member.name),
+            member=storable(member.name),
             offset=member.offset,
             size=member.size,
             metadata=metadata,
@@ -112,57 +112,16 @@ class WebDatasetSource:
             yield BadSample(key, f"indexed, but without its side file: {fault}")
 
 
-def expand_shards(pattern: str) -> list[Path]:
-    """Return the tar files that a pattern names, in its order (a folder's or a wildcard's sorted by name).
+def member_listing(path: Path) -> TarListing:
+    """List a tar that was one when the source was opened.
 
     Raises:
-        SourceError: It names none, some of them are missing, or its braces do not match.
+        SourceError: It can no longer be read, or is no tar.
     """
-    pattern = os.path.expanduser(pattern)
-    if os.path.isdir(pattern):
-        names = sorted(name for name in os.listdir(pattern) if suffix(name) == ".tar" or compressed_tar(name))
-        if not names:
-            raise SourceError(
-                f"the folder {pattern} holds no .tar file, but {describe_names(os.listdir(pattern))}; "
-                "for a folder of pictures give --data folder:PATH"
-            )
-        return [Path(pattern, name) for name in names]
-    names = [pattern] if os.path.exists(pattern) else _expand_braces(pattern)
-    found = [path for name in names for path in ([name] if os.path.exists(name) else sorted(glob.glob(name)) or [name])]
-    missing = [name for name in found if not os.path.exists(name)]
-    if missing:
-        raise SourceError(
-            f"{len(missing)} of the {len(found)} shards of {pattern!r} do not exist, the first is {missing[0]}; "
-            "give a pattern such as shards/{000..127}.tar"
-        )
-    return [Path(name) for name in found]
-
-
-def _expand_braces(pattern: str) -> list[str]:
-    if "{" not in pattern and "::" not in pattern:
-        return [pattern]
-    from webdataset.shardlists import expand_urls  # brings torch, so only where a pattern needs it
-
     try:
-        return list(expand_urls(pattern))
-    except (ValueError, AssertionError) as error:
-        raise SourceError(
-            f"cannot expand the pattern {pattern!r} ({error}); write it like shards/{{000..127}}.tar"
-        ) from error
-
-
-def _check_shard(path: Path) -> None:
-    if compressed_tar(path.name):
-        raise SourceError(
-            f"the shard {path} is compressed, which is not supported yet, since a picture is fetched from a tar by its "
-            "offset; unpack it to a plain .tar"
-        )
-    try:
-        with tarfile.open(path, "r:"):
-            pass
+        return list_tar(path)
     except (OSError, tarfile.TarError) as error:
-        looks = describe_file(path) if path.is_file() else "a folder" if path.is_dir() else "no file"
-        raise SourceError(f"the shard {path} is no tar: it looks like {looks}; give tar files only") from error
+        raise SourceError(f"the shard {path} can no longer be read ({error}); see to it and run again") from error
 
 
 def _side_members(members: Sequence[TarMember]) -> dict[str, dict[str, TarMember]]:
@@ -191,15 +150,11 @@ def _read_sides(path: Path, sides: Mapping[str, TarMember]) -> tuple[dict[str, b
 def _key(shard: str, member: str) -> str:
     stem = member[: -len(suffix(member))]
     steps = [{"..": "__"}.get(step, step) for step in stem.split("/") if step not in ("", ".")]
-    return "/".join([shard[: -len(".tar")] if suffix(shard) == ".tar" else shard, *map(_plain, steps)])
+    return "/".join([shard[: -len(".tar")] if suffix(shard) == ".tar" else shard, *map(plain_step, steps)])
 
 
-def _plain(step: str) -> str:
-    """Return a name with control characters and bytes that are not UTF-8 spelt out."""
-    return "".join(
-        char.encode("unicode_escape").decode() if unicodedata.category(char) in ("Cc", "Cs") else char for char in step
-    )
-
-
-def _storable(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+def _size(file: ShardFile) -> int | None:
+    for path in (plain_path(file.path), file.path):
+        if path.exists():
+            return path.stat().st_size
+    return None

@@ -111,9 +111,9 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, *, after: int, of: str = "write")
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if of == "write":
-        monkeypatch.setattr("indexer.durable.open", open_file, raising=False)
+        monkeypatch.setattr("tpips_model.durable_files.open", open_file, raising=False)
     else:
-        monkeypatch.setattr("indexer.durable.os.fsync", flush)
+        monkeypatch.setattr("tpips_model.durable_files.os.fsync", flush)
 
 
 @pytest.mark.parametrize(("of", "after"), [("write", 0), ("write", 4), ("write", 13), ("flush", 1), ("flush", 9)])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from indexer import codes as codes_module
+from indexer import vector_blocks
 from indexer.codes import make_codes, outgrown, remove_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from tests.fixtures.indices import write_index
@@ -53,15 +54,14 @@ def test_row_i_of_the_codes_is_that_of_vector_i_in_every_part(index: Path) -> No
 def test_blocks_give_the_codes_of_all_at_once(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(index, tmp_path / "whole")
     make(tmp_path / "whole")
-    monkeypatch.setattr(codes_module, "_BLOCK_VALUES", 7 * 8)
+    monkeypatch.setattr(vector_blocks, "BLOCK_VALUES", 7 * 8)
     make(index)
     assert tree(index) == tree(tmp_path / "whole")
 
 
-def test_a_quantizer_is_trained_on_rows_from_everywhere(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codes_module, "TRAINING_ROWS", 20)
+def test_a_quantizer_is_trained_on_rows_from_everywhere(index: Path) -> None:
     opened = IndexDirectory.open(index)
-    sample = codes_module._sample(opened, opened.aspects[0])
+    sample = vector_blocks.sample_vectors(opened, opened.aspects[0], 20)
     stored = np.concatenate(opened.vectors("overall"))
     rows = [int(np.flatnonzero((stored == row).all(axis=1))[0]) for row in sample.astype(np.float16)]
     assert rows[0] == 0

@@ -25,10 +25,19 @@ MOMENTS = {
     "add an aspect": 2 * 2 * 6,
     "train anew": (1 + 2 + 2 * 2) * 6 + 3,
     "remove codes": 6 + 3,
+    "make lists": (1 + 1 + 2 * 2) * 6,
+    "make other lists": (1 + 1 + 1 + 2 * 2) * 6 + 3,
+    "remove lists": 6 + 3,
 }
 
 
-@pytest.mark.parametrize("case", MOMENTS)
+# All that these do is part of making other lists.
+SLOW = ("make lists", "remove lists")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in MOMENTS]
+)
 def test_killed_between_every_two_steps(tmp_path: Path, case: str) -> None:
     data = write_pictures(tmp_path / "data", 5)
     (data / "0003.png").write_text("bad")

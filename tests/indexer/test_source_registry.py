@@ -7,12 +7,16 @@ import pytest
 from indexer.sources import SOURCES, Indexed, SourceError, open_source
 from indexer.sources.file_kinds import describe_file
 from tests.fixtures.picture_folders import picture_bytes, write_pictures
+from tests.fixtures.picture_tables import write_csv, write_hub_parquet
 from tests.fixtures.tars import write_tar
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TPIPS_CACHE", str(tmp_path / "cache"))
+    write_hub_parquet(tmp_path / "rows/data/a.parquet", [picture_bytes(1)])
+    write_csv(tmp_path / "lists/a.csv", [["path"], ["x.png"]])
     monkeypatch.setenv("HOME", str(tmp_path))
     write_pictures(tmp_path / "photos/2024", 2)
     write_pictures(tmp_path / "C:/odd", 1)
@@ -36,6 +40,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("webdataset:~/shards/{0..1}.tar", "webdataset", "shards"),
         ("shards/{0..1}.tar", "webdataset", "shards"),
         ("folder:shards", "folder", "shards"),
+        ("rows", "parquet", "rows/data"),
+        ("rows/data/a.parquet", "parquet", "rows/data"),
+        ("rows/*/?.parquet", "parquet", "rows/data"),
+        ("parquet:rows/**/*.parquet?image=image", "parquet", "rows/data"),
+        ("wikiart:rows", "wikiart", "rows/data"),
+        ("lists/a.csv", "csv", "lists"),
+        ("lists/a.csv?root=photos", "csv", "photos"),
+        ("csv:lists/a.csv?root=photos", "csv", "photos"),
+        ("https://me:pass@h.org/s/{0..1}.tar?sig=1", "webdataset", "cache/remote/https-h.org/s"),
+        ("openimages?split=test", "openimages", "cache/openimages"),
     ],
 )
 def test_data_names_a_source_or_is_guessed(place: Path, data: str, kind: str, root: str) -> None:
@@ -52,23 +66,29 @@ def test_a_folder_of_pictures_with_a_tar_among_them_is_a_folder(place: Path) -> 
     ("data", "message"),
     [
         ("nowhere", "--data nowhere does not exist; give a folder of pictures, tar shards, or 'demo'"),
-        ("data.parquet", "is a file that looks like a parquet file; expected is a folder of pictures"),
-        ("data.csv", r"is a file that looks like a table of text \(CSV\)"),
-        ("data.zip", "is a file that looks like a zip archive"),
+        ("data.parquet", "none of the 1 files can be read; .* it looks like a parquet file"),
+        ("data.csv", r"data\.csv has a header row and nothing else"),
+        ("data.zip", "is a file that looks like a zip archive; expected is a folder of pictures"),
         ("photos/2024/0000.png", "looks like a PNG picture; give the folder that holds it"),
         ("webdataset:data.parquet", "is no tar: it looks like a parquet file"),
-        ("data.tar.gz", "is compressed, which is not supported yet"),
-        ("tables", "holds no pictures and no tar shards, but 2 × .parquet; give a folder"),
+        ("data.tar.gz", "is no tar: it looks like gzip-compressed data"),
+        ("data.tar.zst", "is compressed in a way that is not unpacked here"),
+        ("tables", "none of the 2 files can be read"),
+        ("texts", "holds no pictures and no tar shards, but 1 × .txt; give a folder"),
         ("empty", "holds no pictures and no tar shards, but nothing"),
         ("folder:", "does not say where the pictures are; give folder:PATH"),
         ("folder", "does not say where the pictures are; give folder:PATH"),
         ("webdataset:", "does not say where the pictures are; give webdataset:PATTERN"),
         ("demo:300", "'demo' takes nothing behind its colon, but '300' was given"),
-        ("wikiart", "--data wikiart is planned and not there yet; for a local copy give --data folder:PATH"),
-        ("openimages", "--data openimages is planned and not there yet; .*webdataset:PATTERN"),
-        ("openimages:validation", "--data openimages is planned"),
-        ("s3://bucket/{0..9}.tar", "is not on this machine; copy it here first"),
-        ("lmdb:x", "unknown kind 'lmdb'; known kinds: folder, webdataset, demo, wikiart, openimages"),
+        ("wikiart:empty", "is no copy of WikiArt"),
+        ("openimages", "say which part of Open Images to fetch"),
+        ("openimages:empty", "lacks the table that says how its pictures must be turned"),
+        ("openimages?parts=2", "unknown option 'parts' behind ''; openimages takes split=…, tables=…"),
+        ("parquet:", "does not say where the pictures are; give parquet:PATTERN"),
+        ("csv:", "does not say where the pictures are; give csv:FILE"),
+        ("hf:", "does not say where the pictures are; give hf:ID"),
+        ("https://h/x.zip?sig=1", "--data https://h/x.zip does not say what lies there; give webdataset:ADDRESS"),
+        ("lmdb:x", "unknown kind 'lmdb'; known kinds: folder, webdataset, demo, wikiart, openimages, parquet, csv, hf"),
         ("shards/{0..2}.tar", "1 of the 3 shards of .* do not exist"),
         (" ", "--data is empty; give folder:PATH"),
     ],
@@ -78,7 +98,10 @@ def test_what_is_no_source_is_an_error_that_says_what_to_give(place: Path, data:
     (place / "data.csv").write_text("key,url\n")
     (place / "data.zip").write_bytes(b"PK\x03\x04")
     (place / "data.tar.gz").write_bytes(b"\x1f\x8b")
+    (place / "data.tar.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     (place / "empty").mkdir()
+    (place / "texts").mkdir()
+    (place / "texts/a.txt").write_text("x")
     (place / "tables/deep").mkdir(parents=True)
     for name in ("a.parquet", "deep/b.parquet"):
         (place / "tables" / name).write_bytes(b"PAR1")
@@ -87,7 +110,7 @@ def test_what_is_no_source_is_an_error_that_says_what_to_give(place: Path, data:
 
 
 def test_kinds_are_the_ones_documented() -> None:
-    assert list(SOURCES) == ["folder", "webdataset", "demo", "wikiart", "openimages"]
+    assert list(SOURCES) == ["folder", "webdataset", "demo", "wikiart", "openimages", "parquet", "csv", "hf"]
 
 
 @pytest.mark.parametrize(

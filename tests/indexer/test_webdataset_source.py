@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from indexer.sources.shard_files import expand_files
 from indexer.sources.source import BadSample, Indexed, Sample, SourceError
-from indexer.sources.webdataset import WebDatasetSource, expand_shards
+from indexer.sources.webdataset import TARS, WebDatasetSource
 from tests.fixtures.picture_folders import picture_bytes
 from tests.fixtures.tars import write_tar
 
@@ -220,17 +221,15 @@ def test_shards_of_several_folders_have_keys_of_their_own(tmp_path: Path) -> Non
 
 def test_patterns_that_name_no_shards_are_errors(tmp_path: Path, eleven: Path) -> None:
     with pytest.raises(SourceError, match=r"2 of the 13 shards .* do not exist, the first is .*011\.tar"):
-        expand_shards(str(eleven / "{000..012}.tar"))
+        expand_files(str(eleven / "{000..012}.tar"), TARS)
     with pytest.raises(SourceError, match="do not exist, the first is"):
-        expand_shards(str(tmp_path / "none*.tar"))
+        expand_files(str(tmp_path / "none*.tar"), TARS)
     with pytest.raises(SourceError, match="cannot expand the pattern"):
-        expand_shards(str(eleven / "{000..010.tar"))
-    with pytest.raises(SourceError, match="cannot expand the pattern"):
-        expand_shards(str(eleven / "${NO_SUCH}{0..1}.tar"))
+        expand_files(str(eleven / "{000..010.tar"), TARS)
     (tmp_path / "pictures").mkdir()
     (tmp_path / "pictures/a.png").write_bytes(b"x")
     with pytest.raises(SourceError, match=r"holds no \.tar file, but 1 × \.png; for a folder of pictures give"):
-        expand_shards(str(tmp_path / "pictures"))
+        expand_files(str(tmp_path / "pictures"), TARS)
 
 
 @pytest.mark.parametrize(
@@ -244,8 +243,10 @@ def test_patterns_that_name_no_shards_are_errors(tmp_path: Path, eleven: Path) -
         ("data.tar", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         ("data.tar", b"hello", "is no tar: it looks like plain text"),
         ("data.tar", bytes(range(256)) * 4, "is no tar: it looks like binary data"),
-        ("data.tar.gz", b"", "is compressed, which is not supported yet, .* unpack it to a plain .tar"),
-        ("data.tgz", b"", "is compressed"),
+        ("data.tar.gz", b"", "is no tar: it looks like an empty file"),
+        ("data.tgz", gzip.compress(b"hello"), "is no tar: it looks like gzip-compressed data"),
+        ("data.tar.gz", gzip.compress(bytes(2000))[:9], "is no tar: it looks like gzip-compressed data"),
+        ("data.tar.zst", b"", "is compressed in a way that is not unpacked here; unpack it to a plain .tar"),
     ],
 )
 def test_what_is_no_tar_is_an_error_that_says_what_it_looks_like(

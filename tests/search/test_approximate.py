@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.quantizer import Quantizer
-from search import approximate, joint_codes
+from search import approximate, stored_codes
 from search.approximate import ApproximateSearch, expected_misses
 from search.engine import Engine
 from search.exact import exact_top_k
-from search.joint_codes import JointCache, JointCodes, StoredCodes
+from search.joint_codes import JointCache, JointCodes
 from search.row_scores import ScaledQuery
+from search.stored_codes import StoredCodes
 from search.terms import QueryError
 from search.vectors import StoredVectors
 from tests.fixtures.indices import write_index
@@ -59,7 +60,7 @@ def data() -> dict[str, NDArray[np.float16]]:
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joint_codes, "MAX_RANGE_ROWS", 16_384)
+    monkeypatch.setattr(stored_codes, "MAX_RANGE_ROWS", 16_384)
 
 
 def queries_of(rng: np.random.Generator, count: int) -> list[dict[str, NDArray[np.float64]]]:
@@ -173,7 +174,7 @@ def test_estimates_are_those_of_the_quantisers(data: dict[str, NDArray[np.float1
     _, _, cache = search_over(rows)
     joint = cache.get(ASPECTS)
     query = ScaledQuery.of({slug: array[5].astype(np.float64) for slug, array in rows.items()}).vectors
-    ((estimates, found),) = joint.search([query], 3_000)
+    ((estimates, found, _, _),) = joint.search([query], 3_000)
     expected = np.zeros(3_000)
     for slug in ASPECTS:
         quantizer = cache._stored.quantizer(slug)
