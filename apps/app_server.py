@@ -1,0 +1,111 @@
+"""The app as a web server: Streamlit's pages, and pictures at addresses of their own that browsers load when needed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from streamlit.starlette import App
+
+from apps.app_settings import AppSettings
+from apps.resources import Resources, open_resources
+from apps.thumbnails import SIZES
+from apps.uploads import MAX_UPLOAD_BYTES
+from tpips_model.errors import TpipsError
+
+__all__ = ["CONFIG", "make_app", "shared_resources"]
+
+SCRIPT = Path(__file__).with_name("app_script.py")
+# The first page comes first; importing the model's libraries takes seconds.
+WARM_AFTER_SECONDS = 3.0
+# What a browser may do with an answer: keep a picture, since another index or upload has another address.
+PICTURE_HEADERS = {
+    "Cache-Control": "private, max-age=86400",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+# The names by which a browser on this machine asks; another one is a web site that has its own name point here.
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+CONFIG = {
+    "browser.gatherUsageStats": False,
+    "client.toolbarMode": "minimal",
+    "client.showErrorDetails": "none",
+    "server.maxUploadSize": MAX_UPLOAD_BYTES >> 20,
+    "server.fileWatcherType": "none",
+    "server.runOnSave": False,
+    "theme.light.primaryColor": "#3367c9",
+    "theme.light.backgroundColor": "#fbfaf8",
+    "theme.light.secondaryBackgroundColor": "#f1efeb",
+    "theme.light.textColor": "#1d1f24",
+    "theme.dark.primaryColor": "#7aa5f5",
+    "theme.dark.backgroundColor": "#16171a",
+    "theme.dark.secondaryBackgroundColor": "#212328",
+    "theme.dark.textColor": "#e8e6e1",
+    "theme.baseRadius": "10px",
+    "theme.font": "sans-serif",
+}
+_logger = logging.getLogger(__name__)
+
+
+def shared_resources(settings: AppSettings) -> Resources:
+    """Return what all sessions share, opened once."""
+    return open_resources(str(settings.index), str(settings.data_root or ""), str(settings.votes))
+
+
+def make_app(settings: AppSettings, *, host: str = "127.0.0.1", warm: bool = True) -> App:
+    """Return the app.
+
+    Args:
+        settings: What to open.
+        host: The address it listens on; a local one is answered under local names only.
+        warm: Load the model in the background soon after the start.
+    """
+
+    # Plain functions: Starlette runs them in threads, since decoding a picture takes milliseconds.
+    def picture(request: Request) -> Response:
+        resources = shared_resources(settings)
+        row = int(request.path_params["row"])
+        return _answer(resources, request, row, lambda: resources.searcher.index.item_bytes(resources.record(row)))
+
+    def upload(request: Request) -> Response:
+        resources = shared_resources(settings)
+        digest = str(request.path_params["digest"])
+        return _answer(resources, request, digest, lambda: resources.upload(digest))
+
+    @asynccontextmanager
+    async def lifespan(_: App) -> AsyncGenerator[dict[str, Any] | None, None]:
+        task = asyncio.create_task(_warm(settings)) if warm else None
+        yield None
+        if task is not None:
+            task.cancel()
+
+    routes = [Route("/picture/{row:int}", picture), Route("/upload/{digest}", upload)]
+    names = LOCAL_NAMES if host in ("localhost", "127.0.0.1", "::1") else ("*",)
+    return App(SCRIPT, routes=routes, lifespan=lifespan, middleware=[Middleware(TrustedHostMiddleware, names)])
+
+
+def _answer(resources: Resources, request: Request, key: object, read: Any) -> Response:
+    size = request.query_params.get("size", "360")
+    if size not in map(str, SIZES):
+        return PlainTextResponse(f"size must be one of {', '.join(map(str, SIZES))}", status_code=400)
+    try:
+        return Response(resources.thumbnails.get(key, int(size), read), 200, PICTURE_HEADERS, "image/jpeg")
+    except TpipsError as error:
+        return PlainTextResponse(str(error), status_code=404, headers={"Cache-Control": "no-store"})
+
+
+async def _warm(settings: AppSettings) -> None:
+    await asyncio.sleep(WARM_AFTER_SECONDS)
+    try:
+        await asyncio.to_thread(shared_resources(settings).embedder.warm)
+    except TpipsError as error:  # whoever needs the model is told on the page, too
+        _logger.warning("pictures of your own cannot be used: %s", error)

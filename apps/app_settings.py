@@ -1,0 +1,54 @@
+"""What the app was started with, handed to the script that Streamlit runs for every session."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tpips_model.errors import TpipsError
+
+__all__ = ["AppSettings"]
+
+INDEX, DATA_ROOT, VOTES = "TPIPS_APP_INDEX", "TPIPS_APP_DATA_ROOT", "TPIPS_APP_VOTES"
+
+
+@dataclass(frozen=True)
+class AppSettings:
+    """Where the app finds and puts things.
+
+    Attributes:
+        index: The index directory.
+        data_root: Where the pictures are now, or ``None`` for where they were indexed.
+        votes: The folder that the Annotate page writes to.
+    """
+
+    index: Path
+    data_root: Path | None
+    votes: Path
+
+    @classmethod
+    def of(cls, index: Path, data_root: Path | None = None, votes: Path | None = None) -> AppSettings:
+        """Return settings with absolute paths; votes go to ``INDEX-votes`` beside the index unless told otherwise."""
+        whole = index.absolute()
+        return cls(
+            whole,
+            data_root.absolute() if data_root is not None else None,
+            votes.absolute() if votes is not None else whole.with_name(f"{whole.name}-votes"),
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the settings as environment variables."""
+        return {INDEX: str(self.index), DATA_ROOT: str(self.data_root or ""), VOTES: str(self.votes)}
+
+    @classmethod
+    def from_environment(cls) -> AppSettings:
+        """Read what ``to_environment`` wrote.
+
+        Raises:
+            TpipsError: The app was started in another way than by its command.
+        """
+        if not os.environ.get(INDEX):
+            raise TpipsError("the app was not told which index to open; start it with: tpips-app INDEX")
+        root, votes = os.environ.get(DATA_ROOT), os.environ.get(VOTES)
+        return cls.of(Path(os.environ[INDEX]), Path(root) if root else None, Path(votes) if votes else None)

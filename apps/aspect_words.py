@@ -1,0 +1,44 @@
+"""A line of explanation for an aspect, for people who have never heard of one."""
+
+from __future__ import annotations
+
+from tpips_model.aspects import Aspect
+
+__all__ = ["explanation"]
+
+EXPLANATIONS = {
+    "overall": "Alike in everything at once.",
+    "color-palette": "The same colors, in like amounts.",
+    "colour-palette": "The same colours, in like amounts.",
+    "brushwork": "How paint or line is laid down.",
+    "subject": "What is shown, however it is shown.",
+    "subject-matter": "What is shown, however it is shown.",
+    "lighting": "Where light comes from, how hard.",
+    "composition": "What stands where.",
+    "texture": "What the surfaces would feel like.",
+    "material": "What things are made of.",
+    "mood": "The feeling of the picture.",
+    "style": "The manner or school it is made in.",
+    "art-style": "The manner or school it is made in.",
+    "pose": "How bodies are held.",
+    "background": "What is behind the subject.",
+    "shape": "Outlines and forms.",
+    "pattern": "What repeats, and how.",
+    "camera-angle": "Where the camera or the eye stands.",
+    "perspective": "Where the camera or the eye stands.",
+    "season": "The time of year it shows.",
+    "time-of-day": "Morning, noon, dusk or night.",
+    "typography": "The lettering.",
+}
+
+
+def explanation(aspect: str | Aspect) -> str:
+    """Return one line that says what an aspect looks at.
+
+    >>> explanation("Color palette")
+    'The same colors, in like amounts.'
+    >>> explanation("hem of the dress")
+    'Alike in hem of the dress, whatever else differs.'
+    """
+    known = Aspect.of(aspect)
+    return EXPLANATIONS.get(known.slug, f"Alike in {known.text}, whatever else differs.")

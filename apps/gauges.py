@@ -1,0 +1,73 @@
+"""A comparison as a table of gauges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from apps.page_style import picture_html, plain
+from tpips_model.comparison import Comparison
+
+__all__ = ["gauges_html", "verdict"]
+
+# The shortest gauge of a row, in percent, so that the farthest candidate still has one.
+SHORTEST = 12.0
+_STYLE = """<style>
+.gauges { border-collapse: collapse; width: 100%; } .gauge-frame { overflow-x: auto; }
+.gauges th, .gauges td { padding: .35rem .5rem; border: 0 !important; }
+.gauges th, .gauges td { text-align: left; vertical-align: bottom; font-weight: 400; }
+.gauges thead th { width: 9rem; min-width: 6.5rem; font-size: .74rem; overflow-wrap: anywhere; vertical-align: bottom; }
+.gauges tbody th { font-weight: 650; white-space: nowrap; }
+.gauges tbody tr { border-top: 1px solid color-mix(in srgb, currentColor 14%, transparent); }
+.gauge { height: 8px; border-radius: 4px; background: color-mix(in srgb, currentColor 10%, transparent); }
+.gauge i { display: block; height: 100%; border-radius: 4px; }
+.gauge i { background: color-mix(in srgb, currentColor 42%, transparent); }
+.closest .gauge i { background: #2a9d6f; } .closest b { color: #2a9d6f; }
+.gauges b { font-variant-numeric: tabular-nums; font-weight: 500; font-size: .9rem; } .closest b { font-weight: 700; }
+</style>"""
+
+
+def gauges_html(comparison: Comparison, reference: tuple[str, str], addresses: Sequence[str]) -> str:
+    """Return a comparison as an HTML table, a row for an aspect and a column for a candidate.
+
+    Args:
+        comparison: The comparison.
+        reference: The reference's name and address.
+        addresses: Each candidate's address.
+    """
+    heads = [
+        f'<th scope="col">{picture_html(address, f"Candidate {name}")}{escape(name)}</th>'
+        for name, address in zip(comparison.names, addresses, strict=True)
+    ]
+    corner = f'<th scope="col">{picture_html(reference[1], f"Reference {reference[0]}")}<b>reference</b></th>'
+    rows = []
+    for aspect, scores in zip(comparison.aspects, comparison.similarity.tolist(), strict=True):
+        low, high = min(scores), max(scores)
+        cells = "".join(_cell(score, low, high, closest=n == scores.index(high)) for n, score in enumerate(scores))
+        rows.append(f'<tr><th scope="row">{escape(aspect.text)}</th>{cells}</tr>')
+    return (
+        f'{_STYLE}<div class="gauge-frame"><table class="gauges"><thead><tr>{corner}{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def verdict(comparison: Comparison) -> str:
+    """Return which candidate every aspect says is closest, as Markdown.
+
+    >>> import numpy as np
+    >>> from tpips_model.aspects import Aspect
+    >>> verdict(Comparison((Aspect("mood"), Aspect("pose")), ("a.jpg", "b.jpg"), np.eye(2, dtype=np.float32)))
+    'Closest by **mood**: a.jpg · by **pose**: b.jpg'
+    """
+    said = [f"by **{plain(aspect)}**: {plain(name)}" for aspect, name in comparison.closest.items()]
+    return f"Closest {' · '.join(said)}"
+
+
+def _cell(score: float, low: float, high: float, *, closest: bool) -> str:
+    length = 100.0 if high <= low else SHORTEST + (100.0 - SHORTEST) * (score - low) / (high - low)
+    number = f"{score:.3f}".replace("-", "−")
+    words = " closest" if closest else ""
+    return (
+        f"<td{' class=closest' if closest else ''}><b>{number}{words}</b>"
+        f'<div class="gauge" aria-hidden="true"><i style="width:{length:.0f}%"></i></div></td>'
+    )

@@ -1,0 +1,66 @@
+"""Small pieces of HTML that pages are made of, and the style they share."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+__all__ = ["HUES", "STYLE", "lead_html", "picture_html", "plain"]
+
+# The colours of rows, as the results page has them.
+HUES = ("#2f7ed8", "#e0762b", "#2a9d6f", "#b458c4", "#b8921c", "#d94f6b")
+_CARDS = "\n".join(
+    f'[class*="st-key-card-{place}-"] {{ border-left: 5px solid {hue} !important; }}' for place, hue in enumerate(HUES)
+)
+STYLE = f"""<style>
+.stMainBlockContainer {{ padding: 4.2rem clamp(.9rem, 2.5vw, 2.4rem) 4rem; max-width: 1720px; }}
+{_CARDS}
+[class*="st-key-card-"] {{ padding: .7rem .8rem .5rem !important; }}
+[class*="st-key-card-"] [data-testid="stCaptionContainer"] {{ margin: .15rem 0 -.2rem; font-size: .8rem; }}
+[class*="st-key-card-"] [data-testid="stCaptionContainer"] p {{
+  white-space: nowrap; overflow: hidden; text-overflow: ellipsis;
+}}
+[data-testid="stSliderTickBar"] {{ display: none; }}
+[data-testid="stFileUploaderDropzone"] {{
+  padding: .5rem .7rem !important; align-items: center !important; flex-direction: row !important; gap: .8rem;
+}}
+[data-testid="stFileUploaderDropzone"] > span {{ width: auto !important; flex: none; }}
+[data-testid="stFileUploaderDropzoneInstructions"] {{ width: auto !important; min-width: 0; }}
+[data-testid="stFileUploaderDropzoneInstructions"] * {{ display: none; }}
+[data-testid="stFileUploaderDropzoneInstructions"]::after {{
+  content: "or drop it here"; font-size: .9rem; opacity: .75;
+}}
+.tpips-picture {{ display: block; width: 100%; aspect-ratio: 1; object-fit: cover; border-radius: 8px; }}
+.tpips-none {{
+  display: grid; place-items: center; aspect-ratio: 1; border-radius: 8px; font-size: .78rem; text-align: center;
+  background: color-mix(in srgb, currentColor 8%, transparent);
+}}
+.tpips-lead {{ font-size: 1.06rem; opacity: .82; max-width: 100ch; margin: 0 0 .4rem; }}
+h1 {{ font-size: clamp(1.45rem, 1.2rem + 1.2vw, 2.1rem) !important; padding: 0 0 .3rem !important; }}
+@media (max-width: 640px) {{
+  .stMainBlockContainer {{ padding-top: 3.6rem; }}
+  .st-key-undo p, .st-key-redo p, .st-key-over p {{ font-size: 0; }}
+}}
+</style>"""
+
+
+def picture_html(address: str, alt: str) -> str:
+    """Return a square picture, or words in its place if it has no address."""
+    shown = escape(alt, quote=True)
+    if not address:
+        return f'<div class="tpips-none" role="img" aria-label="{shown}: not available">not kept</div>'
+    return f'<img class="tpips-picture" src="{escape(address, quote=True)}" alt="{shown}">'
+
+
+def lead_html(text: str) -> str:
+    """Return the line under a page's title."""
+    return f'<p class="tpips-lead">{escape(text)}</p>'
+
+
+def plain(text: object) -> str:
+    """Return other people's words so that Markdown finds nothing in them: no picture from elsewhere, no link, no code.
+
+    >>> print(plain("![](http://x/y.png) 5_a"))
+    \\!\\[\\]\\(http\\://x/y.png\\) 5\\_a
+    """
+    return re.sub(r"([\\`*_{}\[\]()<>#+!|~$:&@])", r"\\\1", " ".join(str(text).split()))

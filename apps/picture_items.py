@@ -1,0 +1,80 @@
+"""What a wall of pictures shows of each item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.resources import Resources, picture_address
+from search import Hit, Hits
+from search.items import Items
+
+__all__ = ["hit_items", "record_items", "term_records"]
+
+LARGE, SMALL = 1280, 360
+
+
+def term_records(hits: Hits) -> list[dict[str, Any]]:
+    """Return the terms as a wall's bars name them."""
+    return [{"aspect": term.aspect.text, "label": term.label, "weight": term.weight} for term in hits.terms]
+
+
+def hit_items(resources: Resources, hits: Hits, before: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return the results of a query as a wall shows them.
+
+    Args:
+        resources: What all sessions share.
+        hits: The results.
+        before: The keys of the results before the query was changed, best first: what stayed and what came is marked.
+    """
+    places = {key: place for place, key in enumerate(before, start=1)}
+    marked = any(hit.key in places for hit in hits)
+    return [_hit_item(resources, hits, hit, places if marked else {}) for hit in hits]
+
+
+def _hit_item(resources: Resources, hits: Hits, hit: Hit, places: Mapping[str, int]) -> dict[str, Any]:
+    item = _item(resources, hit.row, hit.record) | {
+        "rank": hit.rank,
+        "score": hit.score,
+        "scoreNote": f"score, higher than {hits.percentile(hit.score):.1f} % of the pictures",
+        "shares": list(hit.contributions),
+        "alt": f"Result {hit.rank}: {hit.key}",
+    }
+    if hit.duplicates:
+        item["facts"] = [*item["facts"], ["near-duplicates", ", ".join(hit.duplicates[:20])]]
+    if places:
+        item |= _change(places.get(hit.key), hit.rank)
+    return item
+
+
+def _change(before: int | None, now: int) -> dict[str, Any]:
+    """Return how a result that was at one place, or at none, came to another."""
+    if before is None:
+        return {"mark": "new", "changed": "New since the last change."}
+    moved = "=" if before == now else f"↑{before - now}" if before > now else f"↓{now - before}"
+    return {"mark": "kept", "moved": moved, "changed": f"Was number {before} before the last change."}
+
+
+def record_items(resources: Resources, rows: Sequence[int]) -> list[dict[str, Any]]:
+    """Return some items of the index as a wall shows them."""
+    return [_item(resources, row, record) for row, record in zip(rows, resources.records(list(rows)), strict=True)]
+
+
+def _item(resources: Resources, row: int, record: Mapping[str, Any]) -> dict[str, Any]:
+    index = resources.searcher.index
+    facts = [[name, _shown(value)] for name, value in Items.metadata(dict(record)).items() if value is not None]
+    return {
+        "key": record["key"],
+        "title": record["key"],
+        "alt": f"Picture {record['key']}",
+        "src": picture_address(index, row, SMALL),
+        "large": picture_address(index, row, LARGE),
+        "full": picture_address(index, row, 0),
+        "width": record["width"],
+        "height": record["height"],
+        "facts": [*facts, ["size", f"{record['width']} × {record['height']}"]],
+    }
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,158 @@
+"""Annotate: collect human judgements, an aspect at a time (Figures 9 and 10)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from apps.annotation_items import KINDS, AnnotationItem, AnnotationKind, make_items
+from apps.aspect_words import explanation
+from apps.components import component, take_action
+from apps.page_style import plain
+from apps.resources import Resources, picture_address
+from apps.votes import VoteFolder, session_name
+from tpips_model.errors import TpipsError
+
+__all__ = ["show"]
+
+CHIPS = "annotate-chips"
+LABELS = {"odd-one-out": "Which of three is most different", "2afc": "Which of two is closer"}
+SIZE = 720
+
+
+@dataclass
+class AnnotateSession:
+    """What one session of the page remembers: items passed over, and what went wrong."""
+
+    skipped: set[str] = field(default_factory=set)
+    notices: list[str] = field(default_factory=list)
+
+
+def show() -> None:
+    """Show the page."""
+    resources: Resources = st.session_state["resources"]
+    session: AnnotateSession = st.session_state.setdefault("annotate", AnnotateSession())
+    folder = VoteFolder(resources.settings.votes, resources.vote_lock)
+    st.title("Teach it what is alike")
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        name = st.text_input(
+            "Your name", key="annotator", max_chars=60, width=220, placeholder="so votes can be told apart"
+        )
+        kind = st.segmented_control(
+            "Task", KINDS, default=KINDS[0], required=True, key="annotate-kind", format_func=LABELS.__getitem__
+        )
+        seed = st.number_input(
+            "Set", 1, 9999, 1, key="annotate-set", width=120, help="Each number is another 40 items."
+        )
+    for notice in session.notices:
+        st.warning(plain(notice), icon=":material/warning:")
+    session.notices = []
+    if not name.strip():
+        st.info("Type your name to begin. Every answer is saved at once; you can stop at any time and go on later.")
+        return
+    if not asked_aspects(resources, kind):
+        st.info("This task asks by senses, and this index has none but overall; choose the other task.")
+        return
+    try:
+        _show_next(resources, session, folder, kind, session_name(name, int(seed)), int(seed))
+        _show_files(folder, kind)
+    except TpipsError as error:
+        st.error(plain(error), icon=":material/error:")
+
+
+def _show_next(
+    resources: Resources, session: AnnotateSession, folder: VoteFolder, kind: AnnotationKind, who: str, seed: int
+) -> None:
+    items = _items(str(resources.settings.index), resources.stamp, kind, seed, resources)
+    answered = folder.answered(kind, who)
+    done = sum(item.id in answered for item in items)
+    st.progress(done / max(len(items), 1), f"{done} of {len(items)} saved")
+    left = [item for item in items if item.id not in answered]
+    waiting = [item for item in left if item.id not in session.skipped] or left
+    if not waiting:
+        st.success("All done, thank you. Choose another set for more.")
+        return
+    item = waiting[0]
+
+    def on_act() -> None:
+        act = take_action(CHIPS)
+        if act.get("key") != item.id:
+            return
+        if act.get("action") == "skip":
+            session.skipped.add(item.id)
+            return
+        try:
+            folder.append(resources, item, who, _answers(str(act.get("choice")), item, resources))
+        except TpipsError as error:
+            session.notices.append(str(error))
+
+    component("chips", chips_data(resources, item), key=CHIPS, on_act=on_act)
+
+
+@st.cache_data(show_spinner="Choosing pictures…", max_entries=64)
+def _items(path: str, stamp: str, kind: AnnotationKind, seed: int, _resources: Resources) -> list[AnnotationItem]:
+    return make_items(_resources, kind, seed)
+
+
+def asked_aspects(resources: Resources, kind: AnnotationKind) -> list[str]:
+    """Return what is asked about an item: 2AFC always names a sense (Appendix A.2)."""
+    return [aspect for aspect in resources.aspects if kind == "odd-one-out" or aspect.casefold() != "overall"]
+
+
+def _answers(text: str, item: AnnotationItem, resources: Resources) -> dict[str, str]:
+    """Read what the page sent, trusting nothing in it."""
+    try:
+        given: Any = json.loads(text)
+    except ValueError as error:
+        raise TpipsError(f"the answers did not arrive whole ({error}); answer again") from error
+    asked = asked_aspects(resources, item.kind)
+    if not isinstance(given, dict) or set(given) != set(asked):
+        raise TpipsError(f"an answer is missing; the senses are {', '.join(asked)}")
+    return {aspect: str(given[aspect]) for aspect in asked}
+
+
+def chips_data(resources: Resources, item: AnnotationItem) -> dict[str, Any]:
+    """Return what the page shows of an item."""
+    odd = item.kind == "odd-one-out"
+    pictures = [
+        {
+            "src": picture_address(resources.searcher.index, row, SIZE),
+            "member": None if field == "ref_path" else field.removesuffix("_path"),
+        }
+        for field, row in zip(item.members, item.rows, strict=True)
+    ]
+    # The reference stands between the candidates.
+    pictures = pictures if odd else [pictures[1], pictures[0], pictures[2]]
+    keys = iter("123")
+    for picture in pictures:
+        picture["key"] = next(keys) if picture["member"] else None
+        picture["alt"] = f"Picture {picture['key']}" if picture["member"] else "The reference"
+    words = ("Which picture is the odd one out by ", "?") if odd else ("Which is closer to the reference by ", "?")
+    return {
+        "item": item.id,
+        "question": words,
+        "triangle": odd,
+        "keys": "1 2 3" if odd else "1 2",
+        "pictures": pictures,
+        "aspects": [{"text": one, "hint": explanation(one)} for one in asked_aspects(resources, item.kind)],
+    }
+
+
+def _show_files(folder: VoteFolder, kind: AnnotationKind) -> None:
+    path = folder.path(kind)
+    if not path.exists():
+        return
+    with st.expander("What is saved"):
+        people = {str(record["session"]).rpartition("/")[0] for record in folder.records(kind)}
+        st.write(
+            f"{len(folder.records(kind)):,} answers of {len(people)} people, in {plain(path)}. "
+            "Check and convert them with:"
+        )
+        st.code(
+            f'tpips-train data check "votes:{path}"\ntpips-train data export "votes:{path}" --out judgements/all.jsonl',
+            language="sh",
+        )
+        st.download_button("All votes (JSON lines)", path.read_bytes, path.name, "application/jsonl", on_click="ignore")

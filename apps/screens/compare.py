@@ -1,0 +1,142 @@
+"""Compare: which of several pictures is closest to a reference, sense by sense (Figure 1)."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from apps.gauges import gauges_html, verdict
+from apps.page_style import lead_html, plain
+from apps.picture_vectors import compare_pictures
+from apps.query_state import PictureRef
+from apps.resources import Resources
+from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
+from search import Term
+from tpips_model.aspects import Aspect
+from tpips_model.errors import TpipsError
+
+__all__ = ["show"]
+
+MAX_CANDIDATES = 6
+SAMPLE = 400
+
+
+def show() -> None:
+    """Show the page."""
+    resources: Resources = st.session_state["resources"]
+    session: PageSession = st.session_state.setdefault("compare", PageSession())
+    read_refs(session, {"reference": 1, "candidate": MAX_CANDIDATES})
+    _complete(resources, session)
+    st.title("Which one is closest? It depends.")
+    st.html(
+        lead_html(
+            "One reference, several candidates. Each sense has an answer of its own; bars compare within "
+            "a row, since senses have scales of their own."
+        )
+    )
+    show_notices(session)
+    _show_choices(resources, session)
+    aspects = _show_aspects(resources, session)
+    (reference, *_), candidates = session.refs["reference"], session.refs["candidate"]
+    if candidates and aspects:
+        _show_comparison(resources, reference, candidates, aspects)
+    else:
+        st.info("Add a candidate and a sense to compare by.")
+    session.show_in_address()
+
+
+def _chosen(resources: Resources, seed: int) -> dict[str, list[PictureRef]]:
+    """Return a reference and candidates for it."""
+    rows = resources.sample_rows(SAMPLE, seed=3)
+    reference = PictureRef("key", resources.record(rows[seed % len(rows)])["key"])
+    return {"reference": [reference], "candidate": _nearest(resources, reference)}
+
+
+def _complete(resources: Resources, session: PageSession) -> None:
+    """See to it that there is a reference, and candidates unless there are to be none."""
+    try:
+        for reference in session.refs.get("reference", []):
+            resources.image(reference)
+            if "candidate" not in session.refs:
+                session.refs["candidate"] = _nearest(resources, reference)
+    except TpipsError as error:
+        session.notices.append(f"The link's reference cannot be shown: {error}")
+        session.refs.clear()
+    if not session.refs.get("reference"):
+        session.refs |= _chosen(resources, session.seed)
+
+
+def _nearest(resources: Resources, reference: PictureRef) -> list[PictureRef]:
+    """Return for every sense the picture that is most like the reference in it, as far as no other sense has it."""
+    image = resources.image(reference)
+    queries = [[Term(image, aspect)] for aspect in resources.aspects[:MAX_CANDIDATES]]
+    taken: list[str] = []
+    for hits in resources.searcher.query_batch(queries, len(queries)):
+        taken += [key for key in hits.keys if key not in taken][:1]
+    return [PictureRef("key", key) for key in sorted(taken)]
+
+
+def _show_choices(resources: Resources, session: PageSession) -> None:
+    def use_reference(picture: PictureRef) -> None:
+        session.put("reference", [picture])
+
+    def add_candidate(picture: PictureRef) -> None:
+        held = session.refs["candidate"]
+        if picture not in held:
+            session.put("candidate", [*held, picture][-MAX_CANDIDATES:])
+
+    def choose() -> None:
+        session.seed += 1
+        for name, refs in _chosen(resources, session.seed).items():
+            session.put(name, refs)
+
+    with st.container(horizontal=True, gap="small"):
+        with st.popover("Another reference", icon=":material/image:"):
+            show_choice(resources, session, "reference", "A picture of your own", use_reference)
+        with st.popover("Add a candidate", icon=":material/add_photo_alternate:"):
+            show_choice(resources, session, "candidate", "A picture of your own", add_candidate)
+        st.button("Choose for me", icon=":material/shuffle:", key="compare-choose", on_click=choose)
+        st.button(
+            "No candidates", icon=":material/close:", key="compare-clear", on_click=session.put, args=("candidate", [])
+        )
+
+
+def _show_aspects(resources: Resources, session: PageSession) -> list[str]:
+    given = st.multiselect(
+        "Senses to compare by: those of the index, or your own words",
+        resources.aspects,
+        list(resources.aspects),
+        key="compare-aspects",
+        accept_new_options=True,
+        max_selections=12,
+    )
+    aspects: list[str] = []
+    for words in given:
+        try:
+            Aspect(words)
+            aspects.append(words)
+        except TpipsError as error:
+            st.warning(plain(error))
+    return aspects
+
+
+def _show_comparison(
+    resources: Resources, reference: PictureRef, candidates: list[PictureRef], aspects: list[str]
+) -> None:
+    try:
+        with st.spinner("Comparing…", show_time=True):
+            comparison = compare_pictures(resources, reference, candidates, aspects)
+    except TpipsError as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    st.html(
+        gauges_html(
+            comparison,
+            (resources.label(reference), resources.address(reference, 360)),
+            [resources.address(candidate, 360) for candidate in candidates],
+        )
+    )
+    st.markdown(verdict(comparison))
+    st.download_button(
+        "Table (Markdown)", comparison.to_markdown(), "comparison.md", "text/markdown", on_click="ignore",
+        icon=":material/download:",
+    )  # fmt: skip

@@ -1,0 +1,148 @@
+"""Index: what is in it, what was left out, and a map to wander in."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from apps.aspect_map import FEWEST, positions
+from apps.aspect_words import explanation
+from apps.components import component, take_action
+from apps.page_style import plain
+from apps.picture_items import SMALL, hit_items, term_records
+from apps.picture_vectors import sample_vectors
+from apps.resources import Resources, picture_address
+from apps.screens.picture_wall import show_wall
+from indexer.index_summary import IndexSummary, summarise
+
+__all__ = ["show"]
+
+MAP = "index-map"
+MAX_ON_MAP = 280
+NEAREST = 14
+
+
+def show() -> None:
+    """Show the page."""
+    resources: Resources = st.session_state["resources"]
+    st.title("What is in this index")
+    summary = summarise(resources.searcher.index)
+    _show_facts(resources, summary)
+    _show_map(resources)
+    _show_aspects(summary)
+    _show_errors(summary)
+
+
+def _show_facts(resources: Resources, summary: IndexSummary) -> None:
+    columns = [facet.column for facet in resources.facets if facet.column not in ("key", "width", "height")]
+    vectors = sum(aspect.bytes + aspect.codes_bytes for aspect in summary.aspects)
+    with st.container(horizontal=True, gap="small"):
+        for label, value in (
+            ("Pictures", f"{summary.images:,}"),
+            ("Senses", str(len(resources.aspects))),
+            ("Vectors on disk", megabytes(vectors)),
+            ("Left out", f"{summary.errors:,}"),
+            ("Model", summary.model.partition("?")[0].rsplit("/", 1)[-1]),
+        ):
+            st.metric(label, plain(value), border=True, width=180)
+    details = f"{summary.path} · pictures from {summary.source} · vectors of {summary.dim} numbers"
+    if columns:
+        details += f" · filters by {', '.join(columns)}"
+    st.caption(plain(details))
+
+
+def _show_map(resources: Resources) -> None:
+    st.subheader("A map", anchor=False)
+    rows = resources.sample_rows(MAX_ON_MAP, seed=1)
+    if len(rows) < FEWEST:
+        st.info(f"A map needs at least {FEWEST} pictures.")
+        return
+    aspect = st.segmented_control(
+        "Pictures that are alike lie close together, by", resources.aspects, default=resources.aspects[0],
+        required=True, key="map-aspect", format_func=plain,
+    )  # fmt: skip
+    with st.spinner("Drawing the map…"):
+        places = _places(str(resources.settings.index), resources.stamp, aspect, resources)
+    index = resources.searcher.index
+    items = [
+        {
+            "key": record["key"],
+            "src": picture_address(index, row, SMALL),
+            "x": x,
+            "y": y,
+            "ratio": min(max(record["width"] / max(record["height"], 1), 0.5), 2.0),
+        }
+        for row, record, (x, y) in zip(rows, resources.records(rows), places, strict=True)
+    ]
+
+    def on_act() -> None:
+        st.session_state["map-chosen"] = take_action(MAP).get("key")
+
+    chosen = str(st.session_state.get("map-chosen") or "")
+    label = f"A map of {len(items)} pictures by {aspect}: arrow keys move, plus and minus zoom"
+    component("map", {"name": aspect, "label": label, "items": items, "chosen": chosen}, key=MAP, on_act=on_act)
+    total = len(resources.searcher)
+    part = f"{len(rows)} of the {total:,} pictures, drawn at random. " if len(rows) < total else ""
+    st.caption(f"{part}Drag to wander, wheel or pinch to come closer; click a picture to see its neighbours.")
+    if chosen in resources.searcher.keys:
+        hits = resources.searcher.query([(chosen, aspect)], NEAREST)
+        st.markdown(f"Nearest to **{plain(chosen)}** by {plain(aspect)}, among all pictures")
+        show_wall(
+            resources, hit_items(resources, hits), "map-near", label="Nearest pictures", strip=True, height=130,
+            terms=term_records(hits),
+        )  # fmt: skip
+
+
+@st.cache_data(show_spinner=False, max_entries=32)
+def _places(path: str, stamp: str, aspect: str, _resources: Resources) -> list[list[float]]:
+    """Return the map's places; path, stamp and aspect tell one map from another."""
+    rows = _resources.sample_rows(MAX_ON_MAP, seed=1)
+    places: list[list[float]] = positions(sample_vectors(_resources, rows, aspect)).tolist()
+    return places
+
+
+def _show_aspects(summary: IndexSummary) -> None:
+    st.subheader("Senses", anchor=False)
+    st.table(
+        [
+            {
+                "sense": plain(aspect.text),
+                "looks at": plain(explanation(aspect.text)),
+                "ready": "yes" if aspect.complete else "not for all pictures yet",
+                "vectors": megabytes(aspect.bytes),
+                "codes for fast search": megabytes(aspect.codes_bytes) if aspect.coded else "none",
+            }
+            for aspect in summary.aspects
+        ]
+    )
+    if summary.complete_with:
+        st.info(f"Some senses are not complete. Complete them with {plain(summary.complete_with)}")
+
+
+def _show_errors(summary: IndexSummary) -> None:
+    st.subheader("Left out", anchor=False)
+    if not summary.errors:
+        st.write("Nothing: every picture could be read.")
+        return
+    st.write(f"{summary.errors:,} pictures could not be read:")
+    st.table(
+        [
+            {
+                "reason": plain(reason),
+                "pictures": f"{count:,}",
+                "such as": plain(", ".join(summary.error_examples.get(reason, []))),
+            }
+            for reason, count in summary.errors_by_reason.items()
+        ]
+    )
+
+
+def megabytes(count: int) -> str:
+    """Return a size in words.
+
+    >>> megabytes(12_345), megabytes(3_200_000_000)
+    ('12 kB', '3.2 GB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count / 1e3:.0f} kB"

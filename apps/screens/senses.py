@@ -1,0 +1,78 @@
+"""Senses: what one picture is like, in every sense at once (Figure 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from apps.aspect_words import explanation
+from apps.page_style import lead_html, picture_html, plain
+from apps.picture_items import hit_items, term_records
+from apps.query_state import PictureRef
+from apps.resources import Resources
+from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
+from apps.screens.picture_wall import Action, show_wall
+from search import Term
+from tpips_model.errors import TpipsError
+
+__all__ = ["show"]
+
+COUNT = 12
+PAPERS_PENALTY = 0.3
+
+
+def show() -> None:
+    """Show the page."""
+    resources: Resources = st.session_state["resources"]
+    session: PageSession = st.session_state.setdefault("senses", PageSession())
+    read_refs(session, {"picture": 1})
+    refs = session.refs.setdefault("picture", [])
+    if not refs:
+        first = resources.records(resources.sample_rows(1, seed=5))[0]["key"]
+        refs.append(PictureRef("key", first))
+
+    def use(picture: PictureRef) -> None:
+        session.put("picture", [picture])
+
+    st.title("One picture, every sense")
+    st.html(lead_html("What a picture is like depends on what you look at. Each row looks at one sense only."))
+    show_notices(session)
+    picture = refs[0]
+    with st.container(horizontal=True, gap="medium"):
+        with st.container(width=210):
+            st.html(picture_html(resources.address(picture, 720), f"The picture: {resources.label(picture)}"))
+            st.caption(plain(resources.label(picture)))
+        with st.container(width="stretch"):
+            with st.expander("Choose another picture"):
+                show_choice(resources, session, "senses", "A picture of your own", use)
+            penalty = st.slider(
+                "Hold back look-alikes", 0.0, 1.0, PAPERS_PENALTY, 0.05, key="senses-penalty", width=320,
+                help="The overall penalty: how much being alike in everything is taken off. The paper uses 0.3.",
+            )  # fmt: skip
+            both = st.toggle("Also show each row without it", key="senses-both", disabled=penalty == 0.0)
+    _show_rows(resources, picture, [penalty, 0.0] if both and penalty else [penalty], use)
+    session.show_in_address()
+
+
+def _show_rows(
+    resources: Resources, picture: PictureRef, penalties: list[float], use: Callable[[PictureRef], None]
+) -> None:
+    action = Action("Look at this one instead", [("In every sense", "")], lambda key, _: use(PictureRef("key", key)))
+    try:
+        image = resources.image(picture)
+        queries = [[Term(image, aspect)] for aspect in resources.aspects]
+        answers = [resources.searcher.query_batch(queries, COUNT, penalty) for penalty in penalties]
+    except TpipsError as error:
+        st.error(plain(error), icon=":material/error:")
+        return
+    for number, aspect in enumerate(resources.aspects):
+        st.markdown(f"**{plain(aspect)}** · {plain(explanation(aspect))}")
+        for penalty, hits in zip(penalties, answers, strict=True):
+            if len(penalties) > 1:
+                st.caption("without holding back" if penalty == 0.0 else f"look-alikes held back ({penalty:g})")
+            show_wall(
+                resources, hit_items(resources, hits[number]), f"senses-{aspect}-{penalty == 0.0}",
+                label=f"Alike by {aspect}", actions={"look": action}, strip=True, height=150,
+                terms=term_records(hits[number]),
+            )  # fmt: skip

@@ -1,0 +1,122 @@
+"""Queries over HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from apps.server.answer_models import BatchAnswer, HitsAnswer, PercentileAnswer
+from apps.server.faults import FAULT_ANSWERS, Faults
+from apps.server.pictures import check_picture, item_row, picture_of_text
+from apps.server.request_models import (
+    BatchRequest,
+    PageRequest,
+    PercentileRequest,
+    QueryRequest,
+    SimilarRequest,
+    TermRequest,
+)
+from apps.server.request_reading import FORM_SCHEMA, read_json, read_similar
+from apps.server.service import Service
+from search import Hits, Term
+
+__all__ = ["query_routes"]
+
+_FAULTS: Faults = {status: FAULT_ANSWERS[status] for status in (400, 401, 404, 408, 413, 415, 422, 500, 501, 503)}
+
+
+def query_routes(service: Service) -> APIRouter:
+    """Return the routes that search an index."""
+    router = APIRouter(tags=["queries"], responses=_FAULTS)
+
+    @router.post("/query", response_model=HitsAnswer, openapi_extra=_body("QueryRequest"))
+    async def query(request: Request) -> Response:
+        """The k best items by the weighted sum of similarities that the terms ask for."""
+        asked = await read_json(request, QueryRequest)
+        return await _answer(service, asked.terms, lambda: _query(service, asked).to_json())
+
+    @router.post("/query/batch", response_model=BatchAnswer, openapi_extra=_body("BatchRequest"))
+    async def query_batch(request: Request) -> Response:
+        """What /query gives for each of many queries."""
+        asked = await read_json(request, BatchRequest)
+        terms = [term for terms in asked.queries for term in terms]
+        return await _answer(service, terms, lambda: _query_batch(service, asked))
+
+    @router.post("/query/percentile", response_model=PercentileAnswer, openapi_extra=_body("PercentileRequest"))
+    async def percentile(request: Request) -> Response:
+        """How rare scores are for a query: the percentage of the items that score lower."""
+        asked = await read_json(request, PercentileRequest)
+        return await _answer(service, asked.terms, lambda: _percentiles(service, asked))
+
+    @router.post(
+        "/similar",
+        response_model=HitsAnswer,
+        openapi_extra=_body("SimilarRequest", {"multipart/form-data": {"schema": FORM_SCHEMA}}),
+    )
+    async def similar(request: Request) -> Response:
+        """The k items most similar to one image by one aspect, with the penalty that the model recommends."""
+        asked = await read_similar(request)
+        return await _answer(service, [asked], lambda: _similar(service, asked).to_json())
+
+    return router
+
+
+def _body(model: str, more: dict[str, object] | None = None) -> dict[str, object]:
+    # The models themselves are put into the schema by ``openapi_schema``.
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{model}"}}, **(more or {})}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+async def _answer(
+    service: Service, images: Sequence[TermRequest | SimilarRequest], work: Callable[[], str]
+) -> Response:
+    lane = service.search if all(image.picture is None for image in images) else service.embed
+    # Written by the thread: validating an answer of our own again would cost as much as the search.
+    content = await lane.run(lambda: work().encode())
+    return Response(content, media_type="application/json")
+
+
+def _query(service: Service, asked: QueryRequest) -> Hits:
+    terms = _terms(service, asked.terms)
+    return service.searcher.query(terms, overall_penalty=asked.overall_penalty, **_options(asked))
+
+
+def _query_batch(service: Service, asked: BatchRequest) -> str:
+    queries = [_terms(service, terms) for terms in asked.queries]
+    answers = service.searcher.query_batch(queries, overall_penalty=asked.overall_penalty, **_options(asked))
+    return f'{{"answers": [{", ".join(hits.to_json() for hits in answers)}]}}'
+
+
+def _percentiles(service: Service, asked: PercentileRequest) -> str:
+    hits = _query(service, asked)
+    return json.dumps({"percentiles": [hits.percentile(score) for score in asked.scores]})
+
+
+def _similar(service: Service, asked: SimilarRequest) -> Hits:
+    image = _image(service, asked)
+    return service.searcher.similar(image, asked.aspect, overall_penalty=asked.overall_penalty, **_options(asked))
+
+
+def _options(asked: PageRequest) -> dict[str, Any]:
+    # The fields are the Searcher's own arguments.
+    return {name: getattr(asked, name) for name in PageRequest.model_fields}
+
+
+def _terms(service: Service, terms: Sequence[TermRequest]) -> list[Term]:
+    return [Term(_image(service, term), term.aspect, term.weight) for term in terms]
+
+
+def _image(service: Service, asked: TermRequest | SimilarRequest) -> str | bytes:
+    """Return the key of an item that there is, or the bytes of a picture.
+
+    A text that is no key would be the path of a file to the Searcher; no client may read the server's files.
+    """
+    if asked.key is not None:
+        item_row(service, asked.key)
+        return asked.key
+    assert asked.picture is not None  # the model has seen to that
+    settings = service.settings
+    return check_picture(picture_of_text(asked.picture), max_bytes=settings.max_upload, max_pixels=settings.max_pixels)
