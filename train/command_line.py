@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,8 +12,12 @@ import typer
 from rich.console import Console
 from tqdm import tqdm
 
-from tpips_model.errors import TpipsError
+from tpips_model.terminal import run_command
 from train.convert import convert
+from train.data_command import app as data_app
+from train.evaluation_command import evaluation_command
+from train.sweep_command import sweep
+from train.trainer_command import presets, run
 
 __all__ = ["app", "main"]
 
@@ -31,6 +34,11 @@ QUICK_FAMILIES, QUICK_STEPS, QUICK_PHRASES = 32, 60, 500
 
 
 app.command()(convert)
+app.add_typer(data_app, name="data")
+app.command("eval")(evaluation_command)
+app.command()(run)
+app.command()(presets)
+app.command()(sweep)
 
 
 @app.callback()
@@ -118,15 +126,8 @@ def _progress_bars(stack: ExitStack) -> Callable[[str, int, int], None]:
 
 
 def main() -> None:
-    """Run the command; a user's error is one line and status 1."""
-    try:
-        app()
-    # OSError: a folder that cannot be written or a full disk; the system's own words name the file and the reason.
-    except (TpipsError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    """Run the command; a fault of the user's is one line on standard error and exit status 1."""
+    run_command(app)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def test_interface(model: MidFusion) -> None:
     assert distance.shape == (3, 2)
     assert distance.dtype == torch.float32
     torch.testing.assert_close(model.similarity(a, [b, b], ASPECTS), -distance)
-    assert model.settings == {"layers": LAYERS, "learned_weights": True}
+    assert model.settings == {"layers": LAYERS, "learned_weights": True, "aspect_conditioned": True}
 
 
 def test_layers_are_checked(directory: Path) -> None:

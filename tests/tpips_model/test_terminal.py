@@ -40,9 +40,7 @@ def test_our_own_faults_are_shown_whole() -> None:
 
 def test_a_reader_that_has_had_enough() -> None:
     """As in ``tpips-index info --errors … | head -1``."""
-    program = (
-        "from tpips_model.terminal import run_command; run_command(lambda: print('line\\n' * 99_999, flush=True))"
-    )
+    program = "from tpips_model.terminal import run_command; run_command(lambda: print('line\\n' * 99_999, flush=True))"
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None

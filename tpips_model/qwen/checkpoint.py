@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from tpips_model.durable_files import TEMPORARY_SUFFIX, flush_to_disk
 from tpips_model.errors import ModelError
 from tpips_model.qwen.adapters import LoraSettings, attach_lora, canonical_name, trained_tensors
 from tpips_model.qwen.backbone_loading import load_backbone
@@ -195,6 +196,7 @@ def save_model(
     directory: str | os.PathLike[str],
     *,
     training: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, Tensor] | None = None,
     backbone_tensors: Mapping[str, Tensor] | None = None,
 ) -> Path:
     """Write a trained model as a checkpoint that ``load_model`` takes.
@@ -203,13 +205,16 @@ def save_model(
         model: A model of one of ``KINDS``.
         directory: Made if it is not there. A backbone in a local directory is named relative to it.
         training: JSON values for the record: data, steps, learning rate, agreement reached.
+        tensors: Adapters and heads by canonical name, where those of the model are spread over several processes; by
+            default the model's own.
         backbone_tensors: Backbone weights that training changed, by canonical name.
 
     Raises:
         ModelError: The adapters have been merged, so that they cannot be written apart.
     """
     directory = Path(directory)
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained_tensors(model).items()}
+    trained = trained_tensors(model) if tensors is None else tensors
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in trained.items()}
     backbone = model.backbone
     if backbone.lora is not None and not any(".lora_" in name for name in tensors):
         raise ModelError("the adapters have been merged into the backbone; save the model before merging them")
@@ -239,10 +244,12 @@ def save_model(
 
 
 def _write(path: Path, write: Any) -> None:
-    """Write a file under another name first, so that a killed run leaves no half of it."""
-    partial = path.with_name(path.name + ".tmp")
+    """Write a file under another name first, so that whatever ends the run leaves no half of it."""
+    partial = path.with_name(path.name + TEMPORARY_SUFFIX)
     write(partial)
+    flush_to_disk(partial)
     os.replace(partial, path)
+    flush_to_disk(path.parent)
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

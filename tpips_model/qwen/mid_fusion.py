@@ -51,6 +51,7 @@ class MidFusion(nn.Module):
         layers: Which blocks are compared, 1 … their number, ascending; by default 20 evenly spaced ones (all, where
             the model has fewer).
         learned_weights: False gives the frozen baseline of Appendix C.3: all channels and layers weigh the same.
+        aspect_conditioned: False makes the learned channel weights the same for all aspects: the ablation of Table 6.
         max_tokens_per_batch: Bound on a batch's tokens, padding included.
 
     Attributes:
@@ -68,6 +69,7 @@ class MidFusion(nn.Module):
         *,
         layers: Sequence[int] | None = None,
         learned_weights: bool = True,
+        aspect_conditioned: bool = True,
         max_tokens_per_batch: int = DEFAULT_MAX_TOKENS_PER_BATCH,
     ) -> None:
         super().__init__()
@@ -82,12 +84,20 @@ class MidFusion(nn.Module):
         self.backbone = backbone
         self.layers = tuple(layers)
         self.max_tokens_per_batch = max_tokens_per_batch
-        self.head = MidFusionHead(backbone.dim, len(self.layers)).to(backbone.device) if learned_weights else None
+        self.aspect_conditioned = aspect_conditioned
+        self.head: MidFusionHead | None = None
+        if learned_weights:
+            head = MidFusionHead(backbone.dim, len(self.layers), aspect_conditioned=aspect_conditioned)
+            self.head = head.to(backbone.device)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What a checkpoint must repeat to build this model again."""
-        return {"layers": list(self.layers), "learned_weights": self.head is not None}
+        return {
+            "layers": list(self.layers),
+            "learned_weights": self.head is not None,
+            "aspect_conditioned": self.aspect_conditioned,
+        }
 
     def similarity(self, a: Images, b: Images, aspect: AspectLike | Sequence[AspectLike] = OVERALL) -> Tensor:
         """Return −distance, float32 ≤ 0; the rest as in ``Metric.similarity``."""

@@ -54,6 +54,18 @@ class ChannelWeights(nn.Module):
         return torch.sigmoid(self.channel_mlp(text))
 
 
+class SharedChannelWeights(nn.Module):
+    """One weight in (0, 1) for each channel of one layer, whatever the text: the ablation of Table 6."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.channel_logits = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, text: torch.Tensor) -> torch.Tensor:
+        """Return the weights (…, D) for text states (…, D), of which only the shape counts."""
+        return torch.sigmoid(self.channel_logits).expand_as(text)
+
+
 class MidFusionHead(nn.Module):
     """The learned part of mid fusion: channel weights conditioned on the text, and a mix of the layers.
 
@@ -62,17 +74,19 @@ class MidFusionHead(nn.Module):
     text state is the mean over the text of both images' sequences.
 
     Its parameters are named as in the release: ``layer_logits`` (L,), ``layer_heads.I.channel_mlp.{0,2}``. They stay in
-    float32 whatever the backbone's type is.
+    float32 whatever the backbone's type is, and so does what is computed with them, mixed precision or not.
 
     Args:
         dim: D of the language model.
         n_probes: L.
+        aspect_conditioned: False makes the channel weights the same for all texts (``SharedChannelWeights``).
     """
 
-    def __init__(self, dim: int, n_probes: int) -> None:
+    def __init__(self, dim: int, n_probes: int, *, aspect_conditioned: bool = True) -> None:
         super().__init__()
+        weights = ChannelWeights if aspect_conditioned else SharedChannelWeights
         self.layer_logits = nn.Parameter(torch.zeros(n_probes))
-        self.layer_heads = nn.ModuleList(ChannelWeights(dim) for _ in range(n_probes))
+        self.layer_heads = nn.ModuleList(weights(dim) for _ in range(n_probes))
 
     def forward(self, firsts: Sequence[Activations], seconds: Sequence[Activations]) -> torch.Tensor:
         """Return the distances of P pairs.
@@ -84,12 +98,13 @@ class MidFusionHead(nn.Module):
         Returns:
             float32 or wider (P,), each ≥ 0, and 0 where both activations are equal.
         """
-        text = torch.stack([(a.text + b.text) / 2 for a, b in zip(firsts, seconds, strict=True)], dim=1)
-        text = text.to(self.layer_logits.dtype)
-        weights = torch.stack([head(state) for head, state in zip(self.layer_heads, text, strict=True)], dim=1)
-        mix = self.layer_logits.softmax(0)
-        differences = (mean_squared_differences(a, b) for a, b in zip(firsts, seconds, strict=True))
-        return torch.stack([(mix[:, None] * w * d).sum() for w, d in zip(weights, differences, strict=True)])
+        with torch.autocast(self.layer_logits.device.type, enabled=False):
+            text = torch.stack([(a.text + b.text) / 2 for a, b in zip(firsts, seconds, strict=True)], dim=1)
+            text = text.to(self.layer_logits.dtype)
+            weights = torch.stack([head(state) for head, state in zip(self.layer_heads, text, strict=True)], dim=1)
+            mix = self.layer_logits.softmax(0)
+            differences = (mean_squared_differences(a, b) for a, b in zip(firsts, seconds, strict=True))
+            return torch.stack([(mix[:, None] * w * d).sum() for w, d in zip(weights, differences, strict=True)])
 
 
 def uniform_distance(firsts: Sequence[Activations], seconds: Sequence[Activations]) -> torch.Tensor:

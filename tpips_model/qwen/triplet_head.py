@@ -71,19 +71,29 @@ class TripletHead(nn.Module):
         """What a checkpoint must repeat to build this model again: nothing."""
         return {}
 
-    def forward(self, triplets: Sequence[Triplet], aspects: Sequence[AspectLike], orderings: Tensor) -> Tensor:
+    def forward(
+        self,
+        triplets: Sequence[Triplet],
+        aspects: Sequence[AspectLike],
+        orderings: Tensor,
+        *,
+        triplet_of: Sequence[int] | None = None,
+    ) -> Tensor:
         """Return the logits of each image to be the odd one out, for training.
 
         Args:
-            triplets: B triplets of images.
+            triplets: Triplets of images.
             aspects: B aspects, one for each triplet.
-            orderings: int64 (B, 3), such as ``random_orderings`` gives: ``orderings[b, place]`` is the image of
-                triplet b shown in that place.
+            orderings: int64 (B, 3), such as ``random_orderings`` gives: ``orderings[b, place]`` is the image of the
+                triplet that stands in that place when aspect b is asked for.
+            triplet_of: For each of the B aspects the index of the triplet it is asked of, so that a triplet asked for
+                several aspects goes through the vision tower once; by default the triplets in order.
 
         Returns:
             float32 or wider (B, 3), logits of the images in the triplets' own order.
         """
-        items = list(zip(range(len(triplets)), aspects, map(tuple, orderings.tolist()), strict=True))
+        asked = range(len(triplets)) if triplet_of is None else triplet_of
+        items = list(zip(asked, aspects, map(tuple, orderings.tolist()), strict=True))
         return to_original_places(self._logits(triplets, items), orderings.to(self.backbone.device))
 
     def odd_one_out(
@@ -121,5 +131,6 @@ class TripletHead(nn.Module):
             counts = [patches[image].tokens for image in images]
             questions.append(Question(question_tokens(backbone.chat, triplet_head_prompt(aspect), counts), images))
         states = states_at_end(backbone, questions, features, max_tokens=self.max_tokens_per_batch)[:, 0]
-        logits: Tensor = self.head(states.to(self.head.weight.dtype))
+        with torch.autocast(states.device.type, enabled=False):  # float32, mixed precision or not
+            logits: Tensor = self.head(states.to(self.head.weight.dtype))
         return logits
