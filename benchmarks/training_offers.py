@@ -31,12 +31,15 @@ from train.trainer.objective import choice_scores, cut
 from train.trainer.order import grouped_by_item
 from train.trainer.trainer import Trainer
 
+# What a vision tower of random weights lets through, of which people say different things about one triplet.
+ASPECTS = ("brightness", "warmth", "lighting", "mood", "palette", "color")
+
 
 def main() -> None:
     options = _arguments()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        lesson = procedural_lesson(Path(folder), steps=options.steps, families=options.families)
+        lesson = procedural_lesson(Path(folder), aspects=ASPECTS, steps=options.steps, families=options.families)
         half, quarter = lesson.dim // 2, lesson.dim // 4
         ways: Mapping[str, Mapping[str, Any]] = {
             "as the paper": {},
@@ -45,7 +48,7 @@ def main() -> None:
         }
         for number, (name, settings) in enumerate(ways.items()):
             out = Path(folder) / f"run-{number}"
-            Trainer(lesson.config(**settings), lesson.data, (), out, cpu=True).run()
+            Trainer(lesson.config(effective_batch=16, **settings), lesson.data, (), out, cpu=True).run()
             model = load_model(out / "last", device="cpu")
             rows.append({"way": name} | measured(model, lesson.held_out, (None, half, quarter)))
     report(rows)

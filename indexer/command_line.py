@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -146,7 +147,10 @@ def codes(
             if count := lists_to_make(index.manifest, wanted=lists, anew=anew):
                 index = make_lists(index, count, anew=anew, progress=progress)
             lines = [*_codes_lines(index, asked), *_lists_lines(index, lists)]
-            lines.append(f"search with them: Searcher.open({str(index.path)!r}).query(…, exact=False)")
+            where = shlex.quote(str(index.path))
+            lines.append(
+                f"search with them: tpips-index query {where} --term … --approximate, or in Python exact=False"
+            )
     for line in lines:
         typer.echo(line)
 

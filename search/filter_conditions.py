@@ -182,7 +182,11 @@ class ConditionBuilder(Transformer):
     def _column(self, name: str) -> _Value:
         if name not in self._schema.names:
             near = difflib.get_close_matches(name, self._schema.names, 1)
-            hint = f"did you mean {near[0]}?" if near else "text goes in quotes"
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else "text to compare with goes in quotes; columns of your own come with csv:, parquet: and the like"
+            )
             raise QueryError(f"there is no column {shown(name)} to filter by ({hint}); columns: {self._columns}")
         kind = _kind(self._schema.field(name).type)
         described = f"the column {name} ({self._schema.field(name).type})"

@@ -66,21 +66,17 @@ def run(
 
 def presets() -> None:
     """List the presets of tpips-train run: the paper's final settings and its ablations."""
-    from rich.console import Console
-    from rich.table import Table
-
     from train.trainer.presets import PRESETS
 
-    columns = ("kind", "backbone", "lora_rank", "lr", "head_rate", "effective_batch", "temperature", "probes")
-    table = Table("preset", *columns, "data_fraction", title="Tables 8 and 6; change any setting with --set")
+    # Lines and no table: however narrow the terminal, a name can be copied into --preset and a setting into --set.
     for name, config in PRESETS.items():
-        values = [str(getattr(config, column)) for column in columns]
-        if config.kind != "mid":
-            values[-1] = "–"
-        if config.kind == "triplet":
-            values[-2] = "–"
-        table.add_row(name, *values, f"{config.data_fraction:g}")
-    Console().print(table)
+        shown = ["kind", "backbone", "lora_rank", "lr", "effective_batch"]
+        shown += ["head_rate"] if config.kind == "triplet" else ["temperature"]
+        shown += ["probes"] if config.kind == "mid" else []
+        shown += ["data_fraction"] if config.data_fraction != 1.0 else []
+        shown += ["aspect_conditioned"] if not config.aspect_conditioned else []
+        typer.echo(f"{name}: {' '.join(f'{setting}={getattr(config, setting)}' for setting in shown)}")
+    typer.echo("Tables 8 and 6 of the paper; any setting can be changed with --set name=value")
 
 
 def _request(

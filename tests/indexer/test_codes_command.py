@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_codes_are_made_for_all_aspects_and_it_says_what_they_take(index: Path) 
     folder = index / "aspects/color-palette"
     size = sum(path.stat().st_size for path in (*folder.glob("*.codes.npy"), folder / "quantizer.safetensors"))
     assert f"color palette: 3 bytes an image, {size:,} in all\n" in made.stdout
-    assert f"search with them: Searcher.open({str(index)!r}).query(…, exact=False)" in made.stdout
+    assert f"search with them: tpips-index query {shlex.quote(str(index))} --term … --approximate" in made.stdout
     assert len(IndexDirectory.open(index, verify=True).coded_aspects) == 2
     record = json.loads(command("info", index, "--json", "--verify").stdout)
     assert [(aspect["coded"], aspect["codes_bytes"]) for aspect in record["aspects"]] == [(True, size)] * 2

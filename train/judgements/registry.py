@@ -86,16 +86,21 @@ def _of_split(reader: Callable[..., JudgementSet], *, otherwise: str) -> Callabl
 
 
 def _procedural(options: str, images_root: Path | None) -> JudgementSet:
-    """Read ``families=64,seed=3``; flags are 0 or 1."""
+    """Read ``families=64,seed=3,evaluation=yes``."""
     known = {field.name: field for field in dataclasses.fields(ProceduralConfig)}
     given: dict[str, Any] = {}
     for option in options.split(","):
         name, _, value = option.strip().partition("=")
-        if name not in known or not value.isascii() or not value.isdigit() or len(value) > 9 or name in given:
+        if name not in known or name in given:
             raise JudgementDataError(
                 f"procedural option {option!r:.80} cannot be used; give each of {', '.join(known)} at most once, as in "
                 "procedural:families=64,seed=3,evaluation=1"
             )
+        if isinstance(known[name].default, bool):
+            value = {"yes": "1", "no": "0", "true": "1", "false": "0"}.get(value, value)
+        if not value.isascii() or not value.isdigit() or len(value) > 9:
+            expected = "yes or no" if isinstance(known[name].default, bool) else "a whole number"
+            raise JudgementDataError(f"procedural option {name} must be {expected}, but is {value!r:.80}")
         given[name] = int(value)
     flags = {name: bool(value) for name, value in given.items() if isinstance(known[name].default, bool)}
     return procedural_judgements(ProceduralConfig(**{**given, **flags}))
