@@ -18,11 +18,10 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from indexer.records import IndexDirectoryError
+from indexer.records import MAX_LISTS, IndexDirectoryError
 
 __all__ = ["MAX_LISTS", "MAX_PROJECTED", "ROWS_PER_LIST", "Clustering", "fit_projections", "list_dtype"]
 
-MAX_LISTS = 1 << 20
 MAX_PROJECTED = 128
 # How many vectors k-means sees for each list.
 ROWS_PER_LIST = 32

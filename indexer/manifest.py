@@ -18,7 +18,15 @@ from indexer.file_names import (
     quantizer_file,
     vectors_file,
 )
-from indexer.records import FileRecord, IndexDirectoryError, ListsRecord, ModelRecord, PartRecord, SourceRecord
+from indexer.records import (
+    MAX_LISTS,
+    FileRecord,
+    IndexDirectoryError,
+    ListsRecord,
+    ModelRecord,
+    PartRecord,
+    SourceRecord,
+)
 from tpips_model.aspects import Aspect
 from tpips_model.errors import AspectError
 
@@ -240,7 +248,10 @@ def _lists(record: dict[str, Any]) -> ListsRecord | None:
     if "lists" not in record:
         return None
     lists = _get(record, "lists", dict)
-    return ListsRecord(_count(lists, "count"), _file(_get(lists, "clustering", dict), CLUSTERING_FILE))
+    count = _count(lists, "count")
+    if not 1 <= count <= MAX_LISTS:
+        raise IndexDirectoryError(f"manifest.json is damaged: there are {count} lists; build the index anew")
+    return ListsRecord(count, _file(_get(lists, "clustering", dict), CLUSTERING_FILE))
 
 
 def _quantizers(record: dict[str, Any], aspects: Sequence[Aspect]) -> dict[str, FileRecord]:

@@ -12,6 +12,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from indexer.manifest import IndexDirectoryError
 
@@ -117,6 +118,8 @@ class Quantizer:
                 version, trained_on = facts["version"], int(facts["trained_on"])
                 if version != _VERSION:
                     raise ValueError(f"it is of version {version}, and this program reads version {_VERSION}")
+                if trained_on < 0:
+                    raise ValueError(f"trained_on is {trained_on}")
                 names = {"centroids", "scale", "rotation"}.intersection(file.keys())
                 found = {name: file.get_tensor(name) for name in names}
             width = SUB_DIM * sub_quantizers(dim)
@@ -125,7 +128,7 @@ class Quantizer:
             if not (scale > 0).all():
                 raise ValueError("a scale is not above 0")
             rotation = _checked(found, "rotation", (width, dim)) if "rotation" in found else None
-        except (OSError, ValueError, TypeError, KeyError, RecursionError, safetensors.SafetensorError) as error:
+        except (OSError, ArithmeticError, ValueError, TypeError, KeyError, RecursionError, SafetensorError) as error:
             raise IndexDirectoryError(
                 f"index file {path} is no quantizer of vectors of {dim} dimensions ({error}); make the codes anew: "
                 "tpips-index codes --remove, then tpips-index codes"

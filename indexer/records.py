@@ -9,7 +9,10 @@ from indexer.file_names import codes_file, lists_file, vectors_file
 from tpips_model.aspects import Aspect
 from tpips_model.errors import TpipsError
 
-__all__ = ["FileRecord", "IndexDirectoryError", "ListsRecord", "ModelRecord", "PartRecord", "SourceRecord"]
+__all__ = ["MAX_LISTS", "FileRecord", "IndexDirectoryError", "ListsRecord", "ModelRecord", "PartRecord", "SourceRecord"]
+
+# Far more than 4 √N of any index; what a damaged manifest says must not size an array.
+MAX_LISTS = 1 << 20
 
 
 class IndexDirectoryError(TpipsError):

@@ -72,6 +72,8 @@ def make_page(
         dedupe = finite_number(dedupe, "dedupe")
         if not 0.0 < dedupe <= 1.0:
             raise QueryError(f"dedupe must be a cosine above 0 and at most 1, such as 0.98, not {dedupe:g}")
+    if not isinstance(exclude_queries, bool):
+        raise QueryError(f"exclude_queries must be True or False, not {exclude_queries!r}")
     if exact is not None and not isinstance(exact, bool):
         raise QueryError(f"exact must be True, False or None, not {exact!r}")
     if nprobe is not None:

@@ -20,6 +20,8 @@ __all__ = ["EXAMPLE", "Condition", "ConditionBuilder", "columns_in_words", "show
 EXAMPLE = 'style = "Cubism" and year >= 1900'
 # Arrow walks an expression by recursion, which overflows the stack at some ten thousand levels.
 MAX_DEPTH = 200
+# Arrow turns a balanced tree of "and" or "or" back into a chain when it runs it, and some thousands overrun the stack.
+MAX_CONDITIONS = 1_000
 MAX_SHOWN = 200
 INT64 = range(-(1 << 63), 1 << 63)
 COMPARISONS: dict[str, Callable[[Any, Any], pc.Expression]] = {
@@ -65,10 +67,11 @@ class _Value:
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A condition and how deep it nests."""
+    """A condition, how deep it nests, and of how many tests it consists."""
 
     expression: pc.Expression
     depth: int = 1
+    tests: int = 1
 
 
 @v_args(inline=True)
@@ -156,7 +159,7 @@ class ConditionBuilder(Transformer):
         return self.negated(self.match(column, how, text))
 
     def negated(self, condition: Condition) -> Condition:
-        return self._checked(~condition.expression, condition.depth + 1)
+        return self._checked(~condition.expression, condition.depth + 1, condition.tests)
 
     def all(self, *conditions: Condition) -> Condition:
         return self._joined(operator.and_, conditions)
@@ -165,6 +168,11 @@ class ConditionBuilder(Transformer):
         return self._joined(operator.or_, conditions)
 
     def _joined(self, join: Callable[[Any, Any], pc.Expression], conditions: tuple[Condition, ...]) -> Condition:
+        if (tests := sum(condition.tests for condition in conditions)) > MAX_CONDITIONS:
+            raise QueryError(
+                f"the filter has {tests:,} conditions, and {MAX_CONDITIONS:,} are the most; many values of one column "
+                "are one condition with: column in [...]"
+            )
         # In halves: a chain would nest as deep as it is long.
         if len(conditions) == 1:
             return conditions[0]
@@ -172,12 +180,14 @@ class ConditionBuilder(Transformer):
             self._joined(join, half)
             for half in (conditions[: len(conditions) // 2], conditions[len(conditions) // 2 :])
         )
-        return self._checked(join(left.expression, right.expression), 1 + max(left.depth, right.depth))
+        return self._checked(
+            join(left.expression, right.expression), 1 + max(left.depth, right.depth), left.tests + right.tests
+        )
 
-    def _checked(self, expression: pc.Expression, depth: int) -> Condition:
+    def _checked(self, expression: pc.Expression, depth: int, tests: int) -> Condition:
         if depth > MAX_DEPTH:
             raise QueryError(f"the filter nests deeper than {MAX_DEPTH} levels; write it flatter")
-        return Condition(expression, depth)
+        return Condition(expression, depth, tests)
 
     def _column(self, name: str) -> _Value:
         if name not in self._schema.names:

@@ -223,6 +223,8 @@ def test_who_has_no_lists_is_told(index: Path) -> None:
     ("lists", "message"),
     [
         ({"count": -1}, '"count" is -1'),
+        ({"count": 0}, "there are 0 lists"),
+        ({"count": 1 << 31}, "there are 2147483648 lists"),
         ({"count": 6, "clustering": {"bytes": 1, "sha256": "x"}}, "has the checksum 'x'"),
         ([], '"lists" should be dict'),
     ],

@@ -170,6 +170,8 @@ HUGE = np.full((4, 16, 4), -1e30, np.float32)
         (damaged(facts=[]), ""),
         (damaged(facts={"version": 1}), "trained_on"),
         (damaged(facts={"version": 2, "trained_on": 1}), "version 2, and this program reads version 1"),
+        (damaged(facts={"version": 1, "trained_on": -1}), "trained_on is -1"),
+        (damaged(facts={"version": 1, "trained_on": float("inf")}), "cannot convert float infinity"),
         (damaged(centroids=None), "centroids"),
         (damaged(centroids=NAN), "centroids holds values that are not finite"),
         (

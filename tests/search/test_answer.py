@@ -203,6 +203,7 @@ def test_similar_takes_the_same_arguments(searcher: Searcher) -> None:
         ({"dedupe": 98}, "dedupe must be a cosine above 0 and at most 1"),
         ({"dedupe": True}, "dedupe must be a finite number"),
         ({"exact": 1}, "exact must be True, False or None"),
+        ({"exclude_queries": None}, "exclude_queries must be True or False, not None"),
     ],
 )
 def test_what_is_no_page(searcher: Searcher, options: dict[str, Any], message: str) -> None:

@@ -213,6 +213,8 @@ def test_long_and_bracketed_filters() -> None:
         ('year like "19%"', r"the column year \(int64\) is no text, which like needs"),
         ("1 = 1", "a comparison must name a column"),
         ("not " * 300 + "seen", "nests deeper than 200 levels"),
+        (" or ".join(["seen"] * 1_001), r"has 1,001 conditions, and 1,000 are the most; .* column in \[\.\.\.\]"),
+        (" or ".join(["seen and year > 1"] * 501), "has 1,002 conditions"),
         ('style = "\udc80"', "holds bytes that are no text"),
     ],
 )
