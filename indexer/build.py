@@ -234,7 +234,8 @@ def _nothing_indexed(source: Source, lines: list[LedgerLine]) -> str:
     shown = [f"{count} × {reason} (such as {_key_of(lines, reason)!r})" for reason, count in reasons[:_SHOWN_REASONS]]
     if len(reasons) > _SHOWN_REASONS:
         shown.append(f"{len(reasons) - _SHOWN_REASONS} more reasons")
-    return f"no picture of {source.root} could be indexed: {'; '.join(shown)}. Nothing was written"
+    why = "; ".join(shown) or f"as a source of kind {source.kind} it has no rows and no pictures"
+    return f"no picture of {source.root} could be indexed: {why}. Nothing was written"
 
 
 def _key_of(lines: list[LedgerLine], reason: str) -> str:

@@ -146,7 +146,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
     try:
         with open(path, "rb") as stream, pq.ParquetFile(stream) as file:
             names = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-            table = file.read(columns=names)
+            # On this thread: one of Arrow's own that lets go of a Python buffer while the interpreter ends aborts it.
+            table = file.read(columns=names, use_threads=False)
         table.validate(full=True)  # strings that are not UTF-8 would raise only where they are used
         if len(set(table.column_names)) != table.num_columns:
             raise ValueError("it has two columns of one name")

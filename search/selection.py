@@ -119,7 +119,7 @@ class Selections:
         columns = self._items.columns(names).columns if names else []
         table = pa.table([*columns, numbers], [*names, _ROW])
         try:
-            found = table.filter(expression).columns[-1]
+            found = _filtered(table, expression).columns[-1]
         except pa.ArrowException as error:
             raise self._unusable(expression, error) from error
         return np.sort(found.to_numpy())
@@ -130,7 +130,7 @@ class Selections:
             raise QueryError(f"where must name its columns rather than number them: {expression!s:.200}")
         empty = self._items.schema.empty_table().append_column(_ROW, pa.array([], pa.int64()))
         try:
-            empty.filter(expression)
+            _filtered(empty, expression)
         except pa.ArrowException as error:
             raise self._unusable(expression, error) from error
         return [name for name in self._items.schema.names if not _binds(expression, empty.drop_columns([name]))]
@@ -146,7 +146,20 @@ class Selections:
 
 def _binds(expression: pc.Expression, table: pa.Table) -> bool:
     try:
-        table.filter(expression)
+        _filtered(table, expression)
     except pa.ArrowException:
         return False
     return True
+
+
+def _filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
+    """Return the rows for which an expression is true, found on this thread.
+
+    ``Table.filter`` uses Arrow's threads, and one of them that lets go of a numpy buffer while the interpreter ends
+    aborts the process.
+    """
+    from pyarrow import acero
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+    chosen = acero.Declaration("filter", acero.FilterNodeOptions(expression))
+    return acero.Declaration.from_sequence([source, chosen]).to_table(use_threads=False)

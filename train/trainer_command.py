@@ -108,6 +108,8 @@ def _request(
         config, facts = with_overrides(preset_of(preset), settings), {}
     given = {"data": data, "validation": validation, "images root": None if images_root is None else str(images_root)}
     facts |= {name: value for name, value in given.items() if value is not None or name not in facts}
+    if facts["data"] is None:
+        raise TrainingError(f"the run in {out} does not say what it learns from; give it by --data")
     return config, facts
 
 

@@ -73,7 +73,7 @@ class OpenImagesArchives:
         name, digit = shard.content
         self._describer.prepare()  # before an archive of many gigabytes is fetched
         path = unpacked(self._files[name])
-        listing = self._listing(path)
+        listing = self._listing(path, self._files[name])
         split = _split_of(name)
         pictures = (one for one in listing.members if is_picture_name(one.name) and _digit_of(one.name) == digit)
         yield from self._describer.described((self._sample(path, name, split, one) for one in pictures), shard.name)
@@ -91,9 +91,9 @@ class OpenImagesArchives:
             return BadSample(key, f"the tar {error}")
         return Sample(key, data, file, storable(member.name), member.offset, member.size)
 
-    def _listing(self, path: Path) -> TarListing:
+    def _listing(self, path: Path, file: ShardFile) -> TarListing:
         if self._listed is None or self._listed[0] != path:
-            self._listed = (path, member_listing(path))
+            self._listed = (path, member_listing(file))
         return self._listed[1]
 
 

@@ -127,9 +127,9 @@ class ParquetSource:
         file = self._files[content.file]
         path = file.fetched()
         try:
-            footer = read_footer(ShardFile(path))
+            footer = read_footer(file)
         except DamagedParquetError as error:
-            raise SourceError(f"{path} {error}; remove it and run the same command again") from error
+            raise SourceError(f"{path} {error}; see to it and run the same command again") from error
         if footer.check != content.check:
             raise content.changed(str(path))
         layout = self._layout(footer, content.file)
@@ -163,16 +163,16 @@ class ParquetSource:
 
     def _look(self) -> tuple[str, ParquetLayout, bool]:
         """Return the first readable file, its layout, and whether its text column holds addresses."""
-        faults = []
+        faults, looks = [], []
         for name, file in self._files.items():
             try:
                 layout = self._layout(footer := read_footer(file), name)
                 return name, layout, layout.as_text and _holds_addresses(file.fetched(), footer, layout)
             except DamagedParquetError as error:
                 faults.append(f"{file.shown} {error}")
-                looks = describe_file(file.path) if file.path.exists() else "nothing"
+                looks.append(f"; it looks like {describe_file(file.path)}" if file.path.exists() else "")
         raise SourceError(
-            f"none of the {len(self._files)} files can be read; the first: {faults[0]}; it looks like {looks}. "
+            f"none of the {len(self._files)} files can be read; the first: {faults[0]}{looks[0]}. "
             "Give parquet files only"
         )
 

@@ -37,10 +37,19 @@ class Footer:
 def read_footer(file: ShardFile) -> Footer:
     """Read a parquet file's footer; a remote file is fetched only if its server cannot send the end alone.
 
+    A fetched file that is no parquet file is removed, so that it is fetched anew.
+
     Raises:
         DamagedParquetError: It is no parquet file.
         SourceError: It cannot be fetched.
     """
+    try:
+        return _footer(file)
+    except DamagedParquetError as error:
+        raise DamagedParquetError(f"{error}{file.dropped()}") from error
+
+
+def _footer(file: ShardFile) -> Footer:
     tail = _tail(file, _FIRST_LOOK)
     if tail[-4:] != _END or len(tail) < 12:
         raise DamagedParquetError("is no parquet file, or is cut short: it lacks a parquet file's end")

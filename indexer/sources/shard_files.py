@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from braceexpand import braceexpand
+from braceexpand import alphabet, braceexpand
 
-from indexer.sources.file_kinds import describe_names
+from indexer.sources.file_kinds import describe_file, describe_names
 from indexer.sources.remote import RemoteFile, cache_folder, matching_urls, remote_file
 from indexer.sources.source import SourceError
 from indexer.sources.urls import is_url, local_name, redacted, without_secrets
 
 __all__ = ["FileKind", "ShardFile", "expand_files", "root_of"]
+
+_MAX_EXPANDED = 1_000_000
+# What counts in a pattern of braces; a backslash takes the meaning of what follows it.
+_BRACES = re.compile(r"\\.|\{(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?(\d+))?\}|[{},]", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,29 @@ class ShardFile:
                     f"cannot write {self.path}: {error.strerror or error}; set TPIPS_CACHE to another folder"
                 ) from error
         return self.path
+
+    def dropped(self, *made: Path) -> str:
+        """Remove what was fetched and turned out to be of no use, so that it is fetched anew; own files are left.
+
+        Args:
+            made: What was made of it and goes with it.
+
+        Returns:
+            What was done about it, as the end of a message.
+
+        Raises:
+            SourceError: It cannot be removed.
+        """
+        kept = [path for path in (self.path, *made) if path.exists()]
+        if self.remote is None or not kept:
+            return ""
+        looks = describe_file(kept[0])
+        try:
+            for path in kept:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise SourceError(f"cannot remove {path}: {error.strerror or error}; remove it and run again") from error
+        return f"; what {self.shown} sent looks like {looks} and is removed, so that the next run fetches it anew"
 
 
 def expand_files(pattern: str, kind: FileKind, *, exclude: Path | None = None) -> list[ShardFile]:
@@ -145,9 +173,44 @@ def _expand_braces(pattern: str, kind: FileKind) -> list[str]:
     if "{" not in pattern and "::" not in pattern:
         return [pattern]
     try:
+        count = sum(_expanded_count(one) for one in pattern.split("::"))
+        if count > _MAX_EXPANDED:
+            raise ValueError(f"it names more than {_MAX_EXPANDED:,} files")
         return [name for one in pattern.split("::") for name in braceexpand(one)]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         shown, reason = pattern, str(error)
         if is_url(pattern):
             shown, reason = redacted(pattern), without_secrets(reason, pattern)
-        raise SourceError(f"cannot expand the pattern {shown!r} ({reason}); write it like {kind.example}") from error
+        raise SourceError(
+            f"cannot expand the pattern {shown!r:.200} ({reason:.200}); write it like {kind.example}"
+        ) from error
+
+
+def _expanded_count(pattern: str) -> int:
+    """Count what a pattern expands to, without expanding it: the library makes all of a range at once.
+
+    Raises:
+        ValueError: A range's end has too many digits.
+    """
+    # For every open brace the alternatives that are behind, and the number of the one that is being read.
+    opened = [(0, 1)]
+    for match in _BRACES.finditer(pattern):
+        behind, now = opened[-1]
+        if match[1] is not None:
+            opened[-1] = behind, now * _range_size(match[1], match[2], match[3])
+        elif match[0] == "{":
+            opened.append((0, 1))
+        elif match[0] == "," and len(opened) > 1:
+            opened[-1] = behind + now, 1
+        elif match[0] == "}" and len(opened) > 1:
+            opened.pop()
+            outer, factor = opened[-1]
+            opened[-1] = outer, factor * (behind + now)
+    return opened[0][1]
+
+
+def _range_size(first: str, last: str, step: str | None) -> int:
+    if first.isalpha() != last.isalpha():
+        return 1  # no range
+    start, end = (alphabet.index(one) if one.isalpha() else int(one) for one in (first, last))
+    return abs(end - start) // (int(step or 1) or 1) + 1

@@ -17,7 +17,7 @@ from indexer.sources.file_kinds import compressed_tar, describe_file
 from indexer.sources.shard_files import ShardFile
 from indexer.sources.source import SourceError
 
-__all__ = ["check_tar", "plain_path", "unpack_fault", "unpacked"]
+__all__ = ["check_tar", "drop_unpacked", "plain_path", "unpack_fault", "unpacked"]
 
 _OPENERS: dict[str, Callable[[Path], Any]] = {
     ".tar.gz": gzip.open,
@@ -72,6 +72,12 @@ def unpacked(file: ShardFile) -> Path:
     return target
 
 
+def drop_unpacked(file: ShardFile) -> str:
+    """Remove a fetched tar and what was made of it, as ``ShardFile.dropped`` does, and say so."""
+    target = plain_path(file.path)
+    return file.dropped(target, _note(target)) if target != file.path else file.dropped()
+
+
 def unpack_fault(tar: Path) -> str | None:
     """Say what was wrong with the archive that this tar was unpacked from, if anything."""
     note = _note(tar)
@@ -95,6 +101,9 @@ def check_tar(file: ShardFile) -> None:
         with tarfile.open(path, "r:*" if _ending(path) else "r:"):
             pass
     except (OSError, tarfile.TarError, *_DAMAGE) as error:
+        # An error with a number is the disk's, not the data's.
+        if (not isinstance(error, OSError) or error.errno is None) and (said := file.dropped()):
+            raise SourceError(f"the shard {path} is no tar{said}; give tar files only") from error
         looks = describe_file(path) if path.is_file() else "a folder" if path.is_dir() else "no file"
         raise SourceError(f"the shard {path} is no tar: it looks like {looks}; give tar files only") from error
 

@@ -18,7 +18,7 @@ from indexer.sources.shard_files import FileKind, ShardFile, expand_files, root_
 from indexer.sources.side_files import MAX_SIDE_BYTES, SIDE_SUFFIXES, side_metadata
 from indexer.sources.source import BadSample, Indexed, Sample, Shard, SourceError
 from indexer.sources.tar_members import TarListing, TarMember, list_tar
-from indexer.sources.unpacked import check_tar, plain_path, unpack_fault, unpacked
+from indexer.sources.unpacked import check_tar, drop_unpacked, plain_path, unpack_fault, unpacked
 from indexer.stored_bytes import PictureReadError, read_stored
 
 __all__ = ["TARS", "WebDatasetSource", "member_listing"]
@@ -65,8 +65,9 @@ class WebDatasetSource:
 
     def read(self, shard: Shard) -> Iterator[Sample | BadSample]:
         """Give the shard's pictures in the tar's order; what is wrong with the tar itself comes last."""
-        path = unpacked(self._files[shard.name])
-        listing = member_listing(path)
+        file = self._files[shard.name]
+        path = unpacked(file)
+        listing = member_listing(file)
         pictures = [member for member in listing.members if is_picture_name(member.name)]
         sides = _side_members(listing.members)
         for member in pictures:
@@ -112,16 +113,27 @@ class WebDatasetSource:
             yield BadSample(key, f"indexed, but without its side file: {fault}")
 
 
-def member_listing(path: Path) -> TarListing:
-    """List a tar that was one when the source was opened.
+def member_listing(file: ShardFile) -> TarListing:
+    """List a tar that was one when the source was opened, or has been fetched and unpacked since.
+
+    A fetched one that gives nothing is removed, so that it is fetched anew.
 
     Raises:
         SourceError: It can no longer be read, or is no tar.
     """
+    path = plain_path(file.path)
     try:
-        return list_tar(path)
-    except (OSError, tarfile.TarError) as error:
+        listing = list_tar(path)
+    except OSError as error:
         raise SourceError(f"the shard {path} can no longer be read ({error}); see to it and run again") from error
+    except tarfile.TarError as error:
+        reason = unpack_fault(path) or error
+        said = drop_unpacked(file) or "; see to it and run again"
+        raise SourceError(f"the shard {path} is no tar that can be read ({reason}){said}") from error
+    useless = listing.fault is not None and all(member.fault is not None for member in listing.members)
+    if useless and (said := drop_unpacked(file)):
+        raise SourceError(f"the shard {path} {listing.fault}{said}")
+    return listing
 
 
 def _side_members(members: Sequence[TarMember]) -> dict[str, dict[str, TarMember]]:

@@ -19,6 +19,7 @@ from indexer.lock import writer_lock
 from indexer.sources import SourceError
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import tree, write_pictures
+from tests.fixtures.picture_tables import write_hub_parquet
 from tests.fixtures.rights import as_nobody
 from tests.indexer.test_build import run
 from tpips_model import ModelError
@@ -244,3 +245,10 @@ def test_vectors_that_must_not_be_stored_stop_the_build_and_keep_what_was_there(
 def test_sizes_are_at_least_one(tmp_path: Path, name: str) -> None:
     with pytest.raises(BuildError, match=f"{name} must be at least 1, but is 0"):
         run(tmp_path / "index", tmp_path, **{name: 0})
+
+
+def test_a_table_without_rows_is_an_error_that_says_so(tmp_path: Path) -> None:
+    write_hub_parquet(tmp_path / "a.parquet", [])
+    with pytest.raises(BuildError, match=r"could be indexed: as a source of kind parquet it has no rows and no pic"):
+        run(tmp_path / "index", tmp_path / "a.parquet")
+    assert not (tmp_path / "index").exists()

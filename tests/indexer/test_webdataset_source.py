@@ -6,8 +6,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from braceexpand import braceexpand
 
-from indexer.sources.shard_files import expand_files
+from indexer.sources.shard_files import _expanded_count, expand_files
 from indexer.sources.source import BadSample, Indexed, Sample, SourceError
 from indexer.sources.webdataset import TARS, WebDatasetSource
 from tests.fixtures.picture_folders import picture_bytes
@@ -239,13 +240,13 @@ def test_patterns_that_name_no_shards_are_errors(tmp_path: Path, eleven: Path) -
         ("data.tar", b"PAR1....", "is no tar: it looks like a parquet file"),
         ("data.csv", b"key,url\n1,2\n", "is no tar: it looks like a table of text"),
         ("data.tar", b"", "is no tar: it looks like an empty file"),
-        ("data.tar", gzip.compress(bytes(2000)), "is no tar: it looks like gzip-compressed data"),
+        ("data.tar", gzip.compress(bytes(2000), mtime=0), "is no tar: it looks like gzip-compressed data"),
         ("data.tar", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
         ("data.tar", b"hello", "is no tar: it looks like plain text"),
         ("data.tar", bytes(range(256)) * 4, "is no tar: it looks like binary data"),
         ("data.tar.gz", b"", "is no tar: it looks like an empty file"),
-        ("data.tgz", gzip.compress(b"hello"), "is no tar: it looks like gzip-compressed data"),
-        ("data.tar.gz", gzip.compress(bytes(2000))[:9], "is no tar: it looks like gzip-compressed data"),
+        ("data.tgz", gzip.compress(b"hello", mtime=0), "is no tar: it looks like gzip-compressed data"),
+        ("data.tar.gz", gzip.compress(bytes(2000), mtime=0)[:9], "is no tar: it looks like gzip-compressed data"),
         ("data.tar.zst", b"", "is compressed in a way that is not unpacked here; unpack it to a plain .tar"),
     ],
 )
@@ -255,3 +256,32 @@ def test_what_is_no_tar_is_an_error_that_says_what_it_looks_like(
     (tmp_path / name).write_bytes(data)
     with pytest.raises(SourceError, match=message):
         WebDatasetSource(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "{000..999999999999}.tar",
+        "{0..999}{0..999}{0..999}.tar",
+        "{a,{0..999}{0..999}{0..999}}.tar",
+        "https://h/{0..2000000..1}.tar",
+        "{0..600000}.tar::{0..600000}.tar",
+    ],
+)
+def test_a_pattern_of_too_many_shards_is_refused_before_it_is_expanded(pattern: str) -> None:
+    with pytest.raises(SourceError, match=r"cannot expand the pattern .*it names more than 1,000,000 files"):
+        expand_files(pattern, TARS)
+    with pytest.raises(SourceError, match="cannot expand the pattern"):
+        expand_files("{" * 5000 + "}" * 5000, TARS)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["x{1..12}{a..e}", "{a,b{1..3},{c,{4..9..2}}}-{5..-5..3}", r"\{1..99}{,x}", "{{1..3}}", "a,b{1}", "{Y..b}", "a}b"],
+)
+def test_what_a_pattern_expands_to_is_counted(pattern: str) -> None:
+    try:
+        expected = len(list(braceexpand(pattern)))
+    except ValueError:
+        return
+    assert _expanded_count(pattern) == expected

@@ -231,3 +231,11 @@ def test_any_bytes_are_an_object_or_a_reason(data: bytes) -> None:
     else:
         with pytest.raises(ValueError, match=r"^it (is not|must be)"):
             json_object(data)
+
+
+@pytest.mark.parametrize("name", ["pipe.jsonl", "folder.jsonl"])
+def test_lines_are_read_from_regular_files_alone_and_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "folder.jsonl").mkdir()
+    with pytest.raises(JudgementDataError, match=r"(is no regular file|Is a directory); give a file of JSON lines"):
+        read_triplet_lines(tmp_path / name)

@@ -120,3 +120,9 @@ def test_votes_are_unknown_where_one_judgement_does_not_say(tmp_path: Path) -> N
     lines = write_triplets(tmp_path, 1)
     lines.write_text(lines.read_text().replace(', "raters": 4', ""))
     assert [row.votes for row in count_judgements(load_judgements(str(lines)))] == [None]
+
+
+@pytest.mark.parametrize("spec", ["a\0.jsonl", "votes:a\0", "bapps:\0", "shards:\0*.tar", "procedural:families=1+\0"])
+def test_a_null_character_is_refused(spec: str) -> None:
+    with pytest.raises(JudgementDataError, match="hold a null character, which no path can; give another path"):
+        load_judgements(spec)

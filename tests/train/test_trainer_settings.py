@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from train.trainer import PRESETS, TrainingConfig, TrainingError, preset
@@ -76,6 +79,15 @@ def test_overrides_are_typed() -> None:
         ("lr=nan", "lr is nan"),
         ("data_fraction=1.5", "at most 1"),
         ("steps=0", "steps is 0"),
+        ("lr=inf", "lr is inf; give a finite number above 0"),
+        ("lr=1e400", "lr is inf"),
+        ("weight_decay=inf", "weight_decay is inf"),
+        ("temperature=inf", "temperature is inf"),
+        ("effective_batch=" + "9" * 30, "at most 100,000$"),
+        ("lora_rank=1000000", "at most 4,096"),
+        ("lora_alpha=0", "lora_alpha is 0"),
+        ("steps=" + "9" * 400, "at most 1,000,000,000"),
+        ("epochs=1e300", "at most 1,000,000"),
         ("kind=middle", "kind 'middle'"),
         ("dtype=float16", "dtypes float32 and bfloat16"),
         ("aspect_contrast=0.1", "aspects_per_step is 1"),
@@ -84,6 +96,24 @@ def test_overrides_are_typed() -> None:
 def test_a_wrong_setting_is_one_clear_error(override: str, message: str) -> None:
     with pytest.raises(TrainingError, match=message):
         with_overrides(preset("late-fusion"), [override])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("probes", 1.5),
+        ("steps", "3"),
+        ("seed", True),
+        ("lora_targets", 5),
+        ("matryoshka_dims", ("a",)),
+        ("backbone", ("a",)),
+        ("checkpointing", "no"),
+        ("lr", None),
+    ],
+)
+def test_a_setting_is_of_its_type(name: str, value: Any) -> None:
+    with pytest.raises(TrainingError, match=f"^{name} is .*; give a value of type "):
+        replace(preset("late-fusion"), **{name: value})
 
 
 def test_only_late_fusion_has_vectors_to_cut() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,10 +23,12 @@ def numbered_objects(path: Path) -> Iterator[tuple[str, dict[str, Any] | Refusal
     Blank lines are passed over.
 
     Raises:
-        JudgementDataError: The file cannot be read.
+        JudgementDataError: The file cannot be read, or is no regular file.
     """
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=_without_waiting) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise JudgementDataError(f"{path} is no regular file; give a file of JSON lines, one triplet a line")
             number = 0
             while line := stream.readline(MAX_JSON_BYTES + 1):
                 number += 1
@@ -64,6 +68,12 @@ def _parsed(line: bytes, where: str) -> dict[str, Any] | Refusal:
         return json_object(line)
     except ValueError as error:
         return Refusal(where, f"malformed line: {error}")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(
+        path, flags | getattr(os, "O_NONBLOCK", 0)
+    )  # a pipe would be waited for before it could be looked at
 
 
 def _skip_line(stream: Any) -> None:

@@ -39,6 +39,10 @@ def load_judgements(spec: str, *, images_root: Path | None = None, allow_refusal
         JudgementDataError: The spec names nothing, its source cannot be read, holds no judgement, or (unless allowed)
             holds something that cannot be used.
     """
+    if "\0" in spec:
+        raise JudgementDataError(
+            f"the judgements {spec!r:.200} hold a null character, which no path can; give another path"
+        )
     kind, _, argument = spec.partition(":")
     one = os.path.exists(argument if kind in SOURCES else spec)  # whose path may hold a plus
     parts = [spec] if one else spec.split("+")

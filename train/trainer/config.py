@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import types
 from dataclasses import dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from train.trainer.errors import TrainingError
 
@@ -15,7 +17,8 @@ ALL_LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "
 
 # name -> (least, greatest, whether the least itself is allowed)
 _RANGES: dict[str, tuple[float, float, bool]] = {
-    "lora_rank": (0, math.inf, True),
+    "lora_alpha": (1, 1_000_000, True),
+    "lora_rank": (0, 4096, True),
     "lora_dropout": (0, 1, True),
     "probes": (1, math.inf, True),
     "lr": (0, math.inf, False),
@@ -23,9 +26,10 @@ _RANGES: dict[str, tuple[float, float, bool]] = {
     "weight_decay": (0, math.inf, True),
     "clip": (0, math.inf, False),
     "warmup": (0, 1, True),
-    "effective_batch": (1, math.inf, True),
+    "effective_batch": (1, 100_000, True),
     "temperature": (0, math.inf, False),
-    "epochs": (0, math.inf, False),
+    "epochs": (0, 1_000_000, False),
+    "steps": (1, 10**9, True),
     "aspects_per_step": (0, math.inf, True),
     "aspect_contrast": (0, math.inf, True),
     "matryoshka_weight": (0, math.inf, False),
@@ -128,20 +132,25 @@ class TrainingConfig:
     spike_factor: float = 3.0
 
     def __post_init__(self) -> None:
+        hints = get_type_hints(TrainingConfig)
+        for name, hint in hints.items():
+            if not _is_of(getattr(self, name), hint):
+                raise TrainingError(f"{name} is {getattr(self, name)!r}; give a value of type {_named(hint)}")
         for name, (least, greatest, inclusive) in _RANGES.items():
             value = getattr(self, name)
-            if not (least <= value <= greatest and (inclusive or value > least)):
+            if value is None:  # the type allows it
+                continue
+            if not (least <= value <= greatest and (inclusive or value > least) and value < math.inf):
+                kind = "finite number" if value == math.inf else "number"
                 raise TrainingError(
-                    f"{name} is {value}; give a number {'of at least' if inclusive else 'above'} {least:g}"
-                    + (f" and at most {greatest:g}" if greatest < math.inf else "")
+                    f"{name} is {value}; give a {kind} {'of at least' if inclusive else 'above'} {least:g}"
+                    + (f" and at most {greatest:,}" if greatest < math.inf else "")
                 )
         if self.kind not in KINDS or self.dtype not in DTYPES:
             raise TrainingError(
                 f"kind {self.kind!r} with dtype {self.dtype!r} cannot be trained; kinds are {', '.join(KINDS)}, dtypes "
                 "float32 and bfloat16"
             )
-        if self.steps is not None and self.steps < 1:
-            raise TrainingError(f"steps is {self.steps}; give at least 1, or leave it out and give epochs")
         if self.matryoshka_dims and (self.kind != "late" or min(self.matryoshka_dims) < 1):
             raise TrainingError(
                 f"matryoshka_dims {self.matryoshka_dims} of a {self.kind} model: only late fusion has vectors to cut, "
@@ -162,3 +171,18 @@ class TrainingConfig:
     def alpha(self) -> int:
         """α of the adapters."""
         return 2 * self.lora_rank if self.lora_alpha is None else self.lora_alpha
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value, perhaps read from a file, is of a field's type; true and false are no numbers."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_is_of(value, kind) for kind in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_is_of(part, get_args(hint)[0]) for part in value)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _named(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from tpips_model.errors import TpipsError
 
-__all__ = ["TrainingError"]
+__all__ = ["DAMAGES", "TrainingError"]
+
+# What reading a file of the wrong content raises, where its parts are taken for what they should be; JSON nested too
+# deep is a RecursionError, which is a RuntimeError.
+DAMAGES = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, ArithmeticError, RuntimeError)
 
 
 class TrainingError(TpipsError):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpips_model.durable_files import replace_file
-from train.trainer.errors import TrainingError
+from train.trainer.errors import DAMAGES, TrainingError
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -51,8 +51,7 @@ class MetricsLog:
         self._stream = None
         if accelerator.is_main_process:
             if path.exists():
-                kept = [line for line in _complete_lines(path) if json.loads(line)["step"] <= step and step]
-                replace_file(path, b"".join(kept))
+                replace_file(path, b"".join(_lines_until(path, step)))
             self._stream = open(path, "a", encoding="utf-8")  # noqa: SIM115  (closed by close)
 
     def write(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
@@ -77,7 +76,19 @@ def _json_value(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
 
 
-def _complete_lines(path: Path) -> list[bytes]:
-    """The lines that a kill left whole."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    return [line for line in lines if line.endswith(b"\n")]
+def _lines_until(path: Path, step: int) -> list[bytes]:
+    """The lines that a kill left whole, of updates up to a step; none of step 0, from which a run begins anew."""
+    number, kept = 0, []
+    try:
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            number += 1
+            place = json.loads(line)["step"]
+            if type(place) is not int or place < 0:
+                raise ValueError(f"step is {place!r}")
+            if place <= step and step:
+                kept.append(line + b"\n")
+    except DAMAGES as error:
+        raise TrainingError(
+            f"{path} is damaged (line {number}: {error}); move it away, and --resume goes on without it"
+        ) from error
+    return kept

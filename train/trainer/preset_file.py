@@ -10,7 +10,7 @@ from typing import Any
 
 from tpips_model.durable_files import replace_file
 from train.trainer.config import TrainingConfig
-from train.trainer.errors import TrainingError
+from train.trainer.errors import DAMAGES, TrainingError
 
 __all__ = ["read_preset", "write_preset"]
 
@@ -37,5 +37,5 @@ def read_preset(path: Path) -> TrainingConfig:
             name: tuple(value) if isinstance(value, list) else value for name, value in record["config"].items()
         }
         return TrainingConfig(**settings)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGES as error:
         raise TrainingError(f"{path} is no preset file ({error}); give one that tpips-train sweep wrote") from error

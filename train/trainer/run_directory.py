@@ -10,6 +10,7 @@ tensorboard/     if that tracker is on
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from tpips_model.durable_files import replace_file
 from train.trainer.config import TrainingConfig
-from train.trainer.errors import TrainingError
+from train.trainer.errors import DAMAGES, TrainingError
 
 __all__ = ["RunDirectory", "read_run"]
 
@@ -43,6 +44,7 @@ class RunDirectory:
 
     def check_new(self) -> None:
         """Raise a ``TrainingError`` if the folder holds a run already."""
+        _check_folders(self.path)
         if self.run.exists():
             raise TrainingError(
                 f"{self.path} holds a run already; go on with it by --resume, or give another folder with --out"
@@ -53,6 +55,7 @@ class RunDirectory:
     def check_same(self, config: TrainingConfig, facts: Mapping[str, Any]) -> None:
         """Raise a ``TrainingError`` if the folder holds no run, or one with other settings or data."""
         before, before_facts = read_run(self.path)
+        _check_folders(self.states, self.last, self.best)
         names = [field.name for field in fields(config) if field.name not in MAY_CHANGE]
         other = [
             f"{name} {getattr(before, name)!r} then and {getattr(config, name)!r} now"
@@ -91,8 +94,20 @@ def read_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
         settings: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in record["config"].items()
         }
-        return TrainingConfig(**settings), dict(record["facts"])
+        facts = record["facts"]
+        for name in ("data", "validation", "images root"):
+            if not isinstance(facts.get(name), (str, types.NoneType)):
+                raise ValueError(f"{name} is {facts[name]!r}, not text")
+        return TrainingConfig(**settings), dict(facts)
     except FileNotFoundError as error:
         raise TrainingError(f"{path} holds no run to resume; begin one without --resume") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (TrainingError, *DAMAGES) as error:
         raise TrainingError(f"{place} is damaged ({error}); begin another run with another --out") from error
+
+
+def _check_folders(*places: Path) -> None:
+    for place in places:
+        if place.exists() and not place.is_dir():
+            raise TrainingError(
+                f"{place} is no folder, but a run writes one there; move it away, or give another --out"
+            )

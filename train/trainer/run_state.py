@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from tpips_model.durable_files import replace_file
 from train.trainer.durable import mended_folder, write_folder
-from train.trainer.errors import TrainingError
+from train.trainer.errors import DAMAGES, TrainingError
+from train.trainer.state_checks import check_progress, check_tensors
 
 __all__ = ["Progress", "gathered", "latest_state", "load_state", "save_state", "whole"]
 
@@ -109,31 +110,48 @@ def latest_state(folder: Path) -> Path | None:
     return max(complete, default=None)
 
 
-def load_state(place: Path, module: nn.Module, optimizer: torch.optim.Optimizer) -> tuple[Progress, dict[str, Any]]:
-    """Put a state into a model and its optimizer.
+def load_state(
+    place: Path,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scheduler: torch.optim.lr_scheduler.LambdaLR,
+    *,
+    steps: int,
+) -> Progress:
+    """Put a state into a model, its optimizer and its scheduler, and return the progress.
 
-    Returns:
-        The progress, and the scheduler's state.
+    Args:
+        place: The state.
+        module: What learns.
+        optimizer: Of it.
+        scheduler: Of its rate, as it is before the first update.
+        steps: Updates of the whole run.
 
     Raises:
         TrainingError: The state is damaged, or of another model.
     """
+    learning = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    first = {name: whole(parameter.detach()).cpu() for name, parameter in learning.items()}
     try:
         facts = json.loads((place / "state.json").read_text(encoding="utf-8"))
         trained = load_file(place / "trained.safetensors")
         moments = load_file(place / "optimizer.safetensors")
         if (facts["format"], facts["format_version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"format {facts['format']!r} version {facts['format_version']!r}")
-        progress, scheduler = Progress(**facts["progress"]), dict(facts["scheduler"])
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        progress = Progress(**facts["progress"])
+        check_progress(progress, steps=steps)
+        if place.name != _name(progress.step):
+            raise ValueError(f"it holds step {progress.step}")
+        shapes = {name: tuple(parameter.shape) for name, parameter in learning.items()}
+        if shapes != {name: tuple(tensor.shape) for name, tensor in trained.items()}:
+            raise ValueError("it is of another model: its tensors have other names or shapes")
+        check_tensors(trained, moments, first, updates=progress.step - progress.bad_steps)
+        _load_schedule(scheduler, facts["scheduler"], progress.step)
+    except (SafetensorError, *DAMAGES) as error:
         raise TrainingError(
             f"the state {place} is damaged ({error}); train anew with another --out, or go on from the model in "
             f"{place.parent.parent / 'last'} with start=…"
         ) from error
-    learning = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
-    shapes = {name: tuple(parameter.shape) for name, parameter in learning.items()}
-    if shapes != {name: tuple(tensor.shape) for name, tensor in trained.items()}:
-        raise TrainingError(f"the state {place} is of another model: its tensors have other names or shapes")
     with torch.no_grad():
         for name, parameter in learning.items():
             parameter.copy_(_spread(trained[name], parameter))
@@ -142,7 +160,18 @@ def load_state(place: Path, module: nn.Module, optimizer: torch.optim.Optimizer)
                 for key, tensor in moments.items()
                 if key.partition("/")[2] == name
             }
-    return progress, scheduler
+    return progress
+
+
+def _load_schedule(scheduler: torch.optim.lr_scheduler.LambdaLR, saved: Mapping[str, Any], step: int) -> None:
+    """Set a scheduler to a step; its other values follow from the settings, and must be those that were saved."""
+    bases, rates = scheduler.base_lrs, saved["_last_lr"]
+    reached = [base * shape(step) for base, shape in zip(bases, scheduler.lr_lambdas, strict=True)]
+    found = (saved["last_epoch"], saved["_step_count"], saved["base_lrs"], rates)
+    if found != (step, step + 1, bases, reached):
+        raise ValueError(f"its learning rates are {rates!r} where step {step} has {reached}")
+    counts = {"last_epoch": step, "_step_count": step + 1, "_last_lr": reached}
+    scheduler.load_state_dict({**scheduler.state_dict(), **counts})
 
 
 def _spread(tensor: Tensor, like: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from train.judgements.records import Judgement
 from train.trainer.config import TrainingConfig
@@ -133,8 +134,7 @@ class Trainer:
         place = latest_state(self._directory.states)
         if place is None:
             return Progress()  # ended before its first state: from the start
-        progress, scheduler = load_state(place, self._judging, self._optimizer)
-        self._scheduler.load_state_dict(scheduler)
+        progress = load_state(place, self._judging, self._optimizer, self._scheduler, steps=self.order.steps)
         for group, rate in zip(self._optimizer.param_groups, self._scheduler.get_last_lr(), strict=True):
             group["lr"] = rate
         return progress
@@ -242,7 +242,7 @@ class Trainer:
     def _save(self) -> None:
         """Write the last model, then the state, so that whoever finds the state finds the model."""
         self._export(self._directory.last)
-        trained, moments = gathered(self._judging, self._optimizer)
+        trained, moments = self._gathered()
         if self.accelerator.is_main_process:
             scheduler = self._scheduler.state_dict()
             save_state(
@@ -250,8 +250,20 @@ class Trainer:
             )
         self.accelerator.wait_for_everyone()
 
+    def _gathered(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Return what learns and its moments; all processes have the whole, so all find what is not finite."""
+        trained, moments = gathered(self._judging, self._optimizer)
+        for name, tensor in (*trained.items(), *moments.items()):
+            if not torch.isfinite(tensor).all():
+                raise TrainingError(
+                    f"step {self.progress.step}: what was trained is no finite number any more ({name} is the first "
+                    "such tensor), and is not written; the model and the state before it stay. Train anew with a lower "
+                    "lr, weight_decay or clip, or in float32, and another --out"
+                )
+        return trained, moments
+
     def _export(self, folder: Path) -> None:
-        trained, _ = gathered(self._judging, self._optimizer)
+        trained, _ = self._gathered()
         if self.accelerator.is_main_process:
             export_model(
                 folder,
