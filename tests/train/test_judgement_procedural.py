@@ -58,11 +58,20 @@ def test_aspects_are_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    ["families", "families=x", "families=-1", "colour=1", "seed=1,seed=2", "families=1;seed=2", "families=²"],
+    ("options", "message"),
+    [
+        ("colour=1", "cannot be used; give each of families, seed, triplets"),
+        ("seed=1,seed=2", "cannot be used; give each of families, seed, triplets"),
+        ("families", "families must be a whole number, but is ''"),
+        ("families=x", "families must be a whole number, but is 'x'"),
+        ("families=-1", "families must be a whole number"),
+        ("families=1;seed=2", "families must be a whole number"),
+        ("families=²", "families must be a whole number"),
+        ("evaluation=maybe", "evaluation must be yes or no, but is 'maybe'"),
+    ],
 )
-def test_options_that_cannot_be_used_are_refused(options: str) -> None:
-    with pytest.raises(JudgementDataError, match="cannot be used; give each of families, seed, triplets"):
+def test_options_that_cannot_be_used_are_refused(options: str, message: str) -> None:
+    with pytest.raises(JudgementDataError, match=message):
         load_judgements(f"procedural:{options}")
 
 
