@@ -17,14 +17,7 @@ from train.judgements.picture_sources import FilePicture, TarPicture
 from train.judgements.records import Judgement, Kind, PictureSource
 from train.scenes import SCENES_VERSION
 
-__all__ = ["PAIRS", "Item", "Plan", "item_identity", "plan_items"]
-
-# The pairs whose similarities are an item's scores. Odd-one-out: s̄_k, that of the two members other than k
-# (section 4.1). 2AFC: the reference with either candidate.
-PAIRS: dict[Kind, tuple[tuple[int, int], ...]] = {
-    "odd-one-out": ((1, 2), (0, 2), (0, 1)),
-    "2afc": ((0, 1), (0, 2)),
-}
+__all__ = ["Item", "Plan", "item_identity", "plan_items"]
 
 
 @dataclass(frozen=True)

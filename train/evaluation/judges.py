@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tpips_model.aspects import Aspect
-from train.evaluation.items import PAIRS
 from train.evaluation.open_pictures import OpenItem, OpenPicture
-from train.judgements.records import Kind
+from train.judgements.records import PAIRS, Kind
 
 __all__ = ["EmbeddingJudge", "Judge", "ModelRow", "PairJudge", "TripletJudge"]
 

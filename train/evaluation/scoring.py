@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tpips_model.errors import ModelError
-from train.evaluation.items import PAIRS, Item, item_identity
+from train.evaluation.items import Item, item_identity
 from train.evaluation.judges import Judge
 from train.evaluation.open_pictures import OpenItem, open_items
 from train.evaluation.score_cache import ScoreCache, ScoreCacheError
+from train.judgements.records import PAIRS
 
 __all__ = ["ScoringConfig", "score_items"]
 

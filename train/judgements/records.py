@@ -13,11 +13,17 @@ from tpips_model.aspects import Aspect
 from tpips_model.errors import TpipsError
 from tpips_model.terminal import printable
 
-__all__ = ["Judgement", "JudgementDataError", "JudgementSet", "Kind", "PictureSource", "Refusal"]
+__all__ = ["PAIRS", "Judgement", "JudgementDataError", "JudgementSet", "Kind", "PictureSource", "Refusal"]
 
 Kind = Literal["odd-one-out", "2afc"]
 
 _KINDS: Mapping[int, Kind] = {3: "odd-one-out", 2: "2afc"}
+# The pairs of an item's pictures whose similarities are the scores of its choices. Odd-one-out: s̄_k, that of the two
+# members other than k (section 4.1). 2AFC: the reference with either candidate.
+PAIRS: Mapping[Kind, tuple[tuple[int, int], ...]] = {
+    "odd-one-out": ((1, 2), (0, 2), (0, 1)),
+    "2afc": ((0, 1), (0, 2)),
+}
 # What shares may lack or exceed of one: rounding of float32 votes.
 _ROUNDING = 1e-4
 

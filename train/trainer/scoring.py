@@ -12,15 +12,15 @@ from torch import Tensor, nn
 from tpips_model.aspects import Aspect
 from tpips_model.metric import ImagePairs
 from tpips_model.qwen.orderings import random_orderings
-from train.judgements.records import PictureSource
+from train.judgements.records import PAIRS, PictureSource
 from train.trainer.config import TrainingConfig
 from train.trainer.objective import aspect_contrast_losses, choice_losses, choice_scores, cut
 from train.trainer.order import MicroBatch
 
 __all__ = ["SCORERS", "JudgingModule", "Scored"]
 
-# The pairs whose similarities are the scores of the choices: the two others, or reference and candidate.
-PAIRS: Mapping[int, tuple[tuple[int, int], ...]] = {3: ((1, 2), (0, 2), (0, 1)), 2: ((0, 1), (0, 2))}
+# By how many choices there are.
+_PAIRS = {len(pairs): pairs for pairs in PAIRS.values()}
 
 Scorer = Callable[[Any, Sequence[Image.Image], Sequence[Aspect], int, Sequence[int]], list[Tensor]]
 
@@ -97,7 +97,7 @@ def _late(
 
 
 def _pairs(images: Sequence[Image.Image], choices: int) -> ImagePairs:
-    left, right = zip(*PAIRS[choices], strict=True)
+    left, right = zip(*_PAIRS[choices], strict=True)
     return ImagePairs(tuple(images), left, right, (choices,))
 
 
