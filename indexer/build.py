@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -14,14 +13,15 @@ from indexer.codes import aspects_to_code, make_codes
 from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.given_path import given_path
+from indexer.index_sources import open_index_source
 from indexer.lists import lists_to_make, make_lists
-from indexer.manifest import Manifest, ModelRecord, SourceRecord
+from indexer.manifest import Manifest, ModelRecord
 from indexer.output_folder import output_folder
 from indexer.part import write_manifest, write_part
 from indexer.pictures import PictureState, picture_state
 from indexer.progress import BuildProgress
 from indexer.shard_rows import embed_shard
-from indexer.sources import Indexed, Shard, Source, open_source
+from indexer.sources import Indexed, Shard, Source
 from tpips_model.aspects import OVERALL, Aspect, unique_aspects
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
@@ -61,9 +61,9 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
         manifest = _index_new_pictures(work, before)
         coded = aspects_to_code(manifest, wanted=config.codes)
         if coded:
-            manifest = make_codes(IndexDirectory.open(out), coded, progress=config.progress).manifest
+            manifest = make_codes(IndexDirectory.open(out, hold=False), coded, progress=config.progress).manifest
         if config.codes is not False and (lists := lists_to_make(manifest, wanted=None)):
-            make_lists(IndexDirectory.open(out), lists, progress=config.progress)
+            make_lists(IndexDirectory.open(out, hold=False), lists, progress=config.progress)
     old = before.manifest.parts if before is not None else ()
     images, errors = (sum(getattr(part, what) for part in manifest.parts) for what in ("rows", "errors"))
     return BuildSummary(
@@ -104,15 +104,10 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
     old = before.manifest if before is not None else None
     # Overall first: every index has it, because the penalty needs it.
     aspects = unique_aspects((*(old.aspects if old is not None else (OVERALL,)), *config.aspects))
-    source = None
-    if config.data is not None:
-        root = before.data_root if before is not None else None
-        source = open_source(config.data, out=out, shard_size=config.shard_size, root=root)
-    elif before is None:
+    opened = open_index_source(config, out, before)
+    if opened is None and before is None:
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")
-    if before is not None and source is not None:
-        _check_source(before, source)
-    record = _source_record(source, out) if source is not None else None
+    source = opened.source if opened is not None else None
     if embedder is None:
         embedder = load_embedder(
             config.model or (old.model.name if old is not None else "mini"),
@@ -121,8 +116,9 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
         )
     if old is not None:
         _check_model(out, old.model, embedder)
-        return _Work(config, out, embedder, source, replace(old, aspects=aspects))
-    assert record is not None
+        sources = opened.records if opened is not None else old.sources
+        return _Work(config, out, embedder, source, replace(old, aspects=aspects, sources=sources))
+    assert opened is not None
     model = ModelRecord(
         name=embedder.name,
         fingerprint=embedder.fingerprint,
@@ -130,31 +126,7 @@ def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embe
         prompt_template=embedder.prompt_template,
         recommended_overall_penalty=float(embedder.recommended_overall_penalty),
     )
-    return _Work(config, out, embedder, source, Manifest(model, record, aspects, ()))
-
-
-def _source_record(source: Source, out: Path) -> SourceRecord:
-    try:
-        root = Path(os.path.relpath(source.root.resolve(), out.resolve()))
-    except ValueError:  # on another drive, where no relative path leads
-        root = source.root.resolve()
-    try:
-        root.as_posix().encode()
-    except UnicodeEncodeError as error:
-        raise BuildError(
-            f"the folder {root.as_posix()!r} has a name that is not valid UTF-8, which an index cannot record; rename "
-            "it and run again"
-        ) from error
-    return SourceRecord(source.kind, root.as_posix())
-
-
-def _check_source(before: IndexDirectory, source: Source) -> None:
-    record = before.manifest.source
-    if (record.kind, before.data_root) != (source.kind, source.root.resolve()):
-        raise BuildError(
-            f"the index {before.path} was made from {record.kind}:{before.data_root}, and not from "
-            f"{source.kind}:{source.root}; give the same --data, or build another index with another --out"
-        )
+    return _Work(config, out, embedder, source, Manifest(model, opened.records, aspects, ()))
 
 
 def _check_model(out: Path, record: ModelRecord, embedder: Embedder) -> None:
@@ -177,7 +149,7 @@ def _add_missing_aspects(work: _Work, before: IndexDirectory, state: PictureStat
             f"cannot add {', '.join(repr(aspect.text) for aspect in added)}: {state.describe()}; restore them, or "
             "build a new index with another --out"
         )
-    shards = [Shard(part.shard, samples=part.rows) for part in work.manifest.parts if lacking[part.id]]
+    shards = [Shard(part.shards[0], samples=part.rows) for part in work.manifest.parts if lacking[part.id]]
     label = f"adding {len(added)} aspect{'s' if len(added) > 1 else ''}"
     with BuildProgress.over(shards, label=label, shown=work.config.progress) as progress:
         for part in before.manifest.parts:
@@ -200,7 +172,7 @@ def _index_new_pictures(work: _Work, before: IndexDirectory | None) -> Manifest:
         return work.manifest
     items = set(before.items(["key"])["key"].to_pylist()) if before is not None else set()
     ledger = before.errors()["key"].to_pylist() if before is not None else []
-    names = frozenset(part.shard for part in work.manifest.parts)
+    names = frozenset(shard for part in work.manifest.parts for shard in part.shards)
     shards = work.source.shards(Indexed(keys=frozenset(items).union(ledger), shards=names))
     lines: list[LedgerLine] = []
     with BuildProgress.over(shards, label="indexing", shown=work.config.progress and bool(shards)) as progress:

@@ -23,6 +23,8 @@ class BuildConfig:
     Attributes:
         out: The index directory.
         data: What ``--data`` takes; ``None`` indexes no new pictures, which needs an index.
+        new_source: Whether ``data`` may be another source than those that the index was made from.
+        prefix: What the keys of a new source's items begin with; ``None`` is the name of its folder.
         aspects: The aspects asked for; "overall" and those that the index has already are always added.
         model: What ``load_embedder`` takes; ``None`` is the model of the index, or "mini" for a new one.
         max_pixels: Larger pictures are shrunk to this area for the model; part of its fingerprint. ``None`` is the
@@ -37,6 +39,8 @@ class BuildConfig:
 
     out: Path
     data: str | None = None
+    new_source: bool = False
+    prefix: str | None = None
     aspects: tuple[AspectLike, ...] = ()
     model: str | None = None
     max_pixels: int | None = None

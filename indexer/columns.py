@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-__all__ = ["ERROR_SCHEMA", "ITEM_SCHEMA", "Item", "LedgerLine", "Scalar", "concat_items", "error_table", "item_table"]
+__all__ = [
+    "ERROR_SCHEMA",
+    "ITEM_SCHEMA",
+    "THUMBNAIL_SCHEMA",
+    "Item",
+    "LedgerLine",
+    "Scalar",
+    "concat_items",
+    "error_table",
+    "item_table",
+]
 
 Scalar = str | int | float | bool | None
 
@@ -25,6 +35,7 @@ ITEM_SCHEMA = pa.schema(
 ERROR_SCHEMA = pa.schema(
     [pa.field("key", pa.string(), nullable=False), pa.field("reason", pa.string(), nullable=False)]
 )
+THUMBNAIL_SCHEMA = pa.schema([pa.field("thumbnail", pa.binary(), nullable=False)])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,70 +15,100 @@ from numpy.typing import NDArray
 
 from indexer.clustering import Clustering, list_dtype
 from indexer.columns import ERROR_SCHEMA, concat_items
-from indexer.file_checks import check_file, check_part, mapped_array, read_parquet
+from indexer.file_checks import check_file, check_part, mapped_array, read_parquet, removed_rows
 from indexer.file_names import (
     CLUSTERING_FILE,
     codes_file,
-    errors_file,
     items_file,
     lists_file,
     quantizer_file,
     vectors_file,
 )
 from indexer.given_path import resolved_path
+from indexer.item_files import DataRoot, data_roots, item_bytes, item_path
 from indexer.manifest import IndexDirectoryError, Manifest, PartRecord
-from indexer.manifest_file import MANIFEST_FILE, read_manifest
+from indexer.manifest_file import MANIFEST_FILE, manifest_version, read_manifest
 from indexer.quantizer import Quantizer, sub_quantizers
-from indexer.stored_bytes import PictureReadError, read_item, turned_as_stored
+from indexer.readers import EpochLock
 from tpips_model.aspects import Aspect, AspectLike
 
 __all__ = ["MANIFEST_FILE", "IndexDirectory", "IndexDirectoryError", "read_manifest"]
 
 
 class IndexDirectory:
-    """An index opened for reading.
+    """An index opened for reading; what it reads stays there for as long as it lives, whatever is written meanwhile.
 
     Attributes:
         path: The index directory, absolute.
         manifest: What it holds.
-        data_root: The folder that items' ``file`` is relative to, absolute.
+        data_roots: The folders that items' ``file`` is relative to, one for each of the manifest's sources, absolute.
+        version: Differs whenever the manifest has been written anew.
 
     Examples:
         >>> index = IndexDirectory.open("index")  # doctest: +SKIP
-        >>> index.rows, [aspect.text for aspect in index.aspects]  # doctest: +SKIP
+        >>> index.live_count, [aspect.text for aspect in index.aspects]  # doctest: +SKIP
         (360, ['overall', 'brushwork'])
     """
 
-    def __init__(self, path: Path, manifest: Manifest, data_root: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        roots: tuple[Path, ...],
+        *,
+        lock: EpochLock | None = None,
+        version: tuple[int, ...] = (),
+    ) -> None:
         self.path = path
         self.manifest = manifest
-        self.data_root = data_root
+        self.data_roots = roots
+        self.version = version
+        self._lock = lock
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, data_root: str | os.PathLike[str] | None = None, verify: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        data_root: DataRoot | None = None,
+        verify: bool = False,
+        known: IndexDirectory | None = None,
+        hold: bool = True,
     ) -> IndexDirectory:
         """Open an index and check it against its manifest.
 
         Args:
             path: The index directory.
-            data_root: Where the pictures are now, if not where the manifest says.
+            data_root: Where the pictures are now, if not where the manifest says; for an index of several sources also
+                a mapping from their prefixes.
             verify: Also compute every file's checksum, which reads the whole index.
+            known: The same index as it was opened before; what has not changed since is not checked again.
+            hold: Whether files that a writer supersedes stay for as long as this object lives. A writer does not hold
+                what it is about to delete.
 
         Raises:
             IndexDirectoryError: There is no index, it is of a newer format version, or a file is missing, truncated
                 or holds another number of rows than the manifest says.
         """
         folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
-        manifest = read_manifest(folder)
+        while True:
+            version, manifest = manifest_version(folder), read_manifest(folder)
+            lock = EpochLock.take(folder, manifest.epoch) if hold else None
+            # Its files may have been deleted before the lock was taken, but not if this is still the epoch.
+            if manifest_version(folder) == version or read_manifest(folder).epoch == manifest.epoch:
+                break
+        checked = set() if known is None else {id(part) for part in known.manifest.parts}
+        if known is not None:
+            manifest = manifest.sharing(known.manifest)
         for name, record in manifest.files.items():
             check_file(folder / name, record, verify=verify)
         for part in manifest.parts:
-            for name, record in part.files.items():
-                check_file(folder / name, record, verify=verify)
-            check_part(folder, part, manifest)
-        root = data_root if data_root is not None else folder / manifest.source.root
-        return cls(folder, manifest, resolved_path(root, what="the data root", kind=IndexDirectoryError))
+            if id(part) not in checked:
+                for name, record in part.files.items():
+                    check_file(folder / name, record, verify=verify)
+                check_part(folder, part, manifest)
+        roots = data_roots(folder, manifest.sources, data_root)
+        return cls(folder, manifest, roots, lock=lock, version=version)
 
     @classmethod
     def open_unchecked(cls, path: str | os.PathLike[str]) -> IndexDirectory:
@@ -88,13 +119,52 @@ class IndexDirectory:
         """
         folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
         manifest = read_manifest(folder)
-        root = resolved_path(folder / manifest.source.root, what="the data root", kind=IndexDirectoryError)
-        return cls(folder, manifest, root)
+        return cls(folder, manifest, data_roots(folder, manifest.sources, None))
+
+    @property
+    def data_root(self) -> Path:
+        """The first source's data root."""
+        return self.data_roots[0]
+
+    def has_changed(self) -> bool:
+        """Tell, at the cost of a look at one file, whether the index has been written to since it was opened."""
+        return manifest_version(self.path) != self.version
 
     @property
     def rows(self) -> int:
-        """N, the number of items."""
+        """N, the number of stored items, removed ones included."""
         return sum(part.rows for part in self.manifest.parts)
+
+    @property
+    def live_count(self) -> int:
+        """How many items there are that are not removed."""
+        return self.manifest.live
+
+    @cached_property
+    def removed_rows(self) -> NDArray[np.int64]:
+        """The rows of removed items, int64, ascending.
+
+        Raises:
+            IndexDirectoryError: A file that says so is damaged.
+        """
+        found, first = [np.empty(0, np.int64)], 0
+        for part in self.manifest.parts:
+            if part.removal_file is not None:
+                found.append(removed_rows(self.path / part.removal_file, part) + first)
+            first += part.rows
+        return np.concatenate(found)
+
+    @cached_property
+    def _live_rows(self) -> NDArray[np.int64]:
+        return np.delete(np.arange(self.rows, dtype=np.int64), self.removed_rows)
+
+    def live_rows(self) -> NDArray[np.int64] | None:
+        """Return the rows of all items that are not removed, int64, ascending; ``None`` if none is removed.
+
+        Raises:
+            IndexDirectoryError: A file that says so is damaged.
+        """
+        return None if self.live_count == self.rows else self._live_rows
 
     @property
     def dim(self) -> int:
@@ -229,30 +299,27 @@ class IndexDirectory:
         table = concat_items([self.part_items(part, columns) for part in self.manifest.parts])
         return table if columns is None else table.select([name for name in columns if name in table.column_names])
 
+    def live_items(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return what ``items`` does, without the removed ones."""
+        table, rows = self.items(columns), self.live_rows()
+        return table if rows is None else table.take(pa.array(rows, pa.int64()))
+
     def part_items(self, part: PartRecord, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the items of one part, as ``items`` does for all."""
         return read_parquet(self.path / items_file(part.id), columns)
 
     def errors(self) -> pa.Table:
         """Return the error ledger of all parts: columns ``key`` and ``reason``."""
-        tables = [read_parquet(self.path / errors_file(part.id), None) for part in self.manifest.parts]
+        tables = [read_parquet(self.path / part.ledger_file, None) for part in self.manifest.parts]
         return pa.concat_tables(tables) if tables else ERROR_SCHEMA.empty_table()
 
     def item_path(self, row: Mapping[str, Any]) -> Path:
-        """Return the file that holds an item's bytes (a picture, or the tar that holds it), inside the data root.
+        """Return the file that holds an item's bytes (a picture, or the tar that holds it), inside its data root.
 
         Raises:
-            IndexDirectoryError: The item's ``file`` leads outside the data root, or in circles.
+            IndexDirectoryError: The item's ``file`` leads outside its data root, or in circles.
         """
-        name = PurePosixPath(row["file"])
-        safe = "\0" not in row["file"] and not name.is_absolute() and ".." not in name.parts
-        what = f"item {row['key']!r}: its file"
-        path = resolved_path(self.data_root / name, what=what, kind=IndexDirectoryError) if safe else self.data_root
-        if not safe or not path.is_relative_to(self.data_root.resolve()):
-            raise IndexDirectoryError(
-                f"item {row['key']!r} names {row['file']!r}, which is not inside {self.data_root}"
-            )
-        return path
+        return item_path(self.data_roots, row)
 
     def item_bytes(self, row: Mapping[str, Any]) -> bytes:
         """Return the bytes of one item's picture file: the original ones, with its turning noted where it has one.
@@ -264,17 +331,4 @@ class IndexDirectory:
             IndexDirectoryError: The picture has vanished, changed its size, is too large, or is not inside the data
                 root.
         """
-        path = self.item_path(row)
-        try:
-            data = read_item(path, member=row.get("member"), offset=row.get("offset"), size=row["size"])
-        except PictureReadError as error:
-            raise IndexDirectoryError(f"item {row['key']!r}: {path} {error}; {_RESTORE}") from error
-        if len(data) != row["size"]:
-            raise IndexDirectoryError(
-                f"item {row['key']!r}: {path} has changed since it was indexed ({row['size']:,} bytes then, "
-                f"{len(data):,} now); {_RESTORE}"
-            )
-        return turned_as_stored(data, row.get("member"))
-
-
-_RESTORE = "restore it, say where the pictures are now (data_root), or build a new index"
+        return item_bytes(self.data_roots, row)

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from indexer.clustering import list_dtype
-from indexer.columns import ERROR_SCHEMA, ITEM_SCHEMA
-from indexer.file_names import codes_file, errors_file, items_file, lists_file, vectors_file
+from indexer.columns import ERROR_SCHEMA, ITEM_SCHEMA, THUMBNAIL_SCHEMA
+from indexer.file_names import codes_file, items_file, lists_file, thumbnails_file, vectors_file
 from indexer.manifest import FileRecord, IndexDirectoryError, Manifest, PartRecord
 from indexer.quantizer import sub_quantizers
 
-__all__ = ["check_file", "check_part", "mapped_array", "read_parquet"]
+__all__ = ["check_file", "check_part", "mapped_array", "read_parquet", "removed_rows"]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -65,7 +65,8 @@ def check_part(folder: Path, part: PartRecord, manifest: Manifest) -> None:
     """
     for name, rows, schema in (
         (items_file(part.id), part.rows, ITEM_SCHEMA),
-        (errors_file(part.id), part.errors, ERROR_SCHEMA),
+        (part.ledger_file, part.errors, ERROR_SCHEMA),
+        *([(thumbnails_file(part.id), part.rows, THUMBNAIL_SCHEMA)] if part.has_thumbnails else []),
     ):
         metadata, found = _parquet_head(folder / name)
         if metadata.num_rows != rows:
@@ -83,6 +84,8 @@ def check_part(folder: Path, part: PartRecord, manifest: Manifest) -> None:
         if part.has_codes(aspect):
             code_bytes = sub_quantizers(manifest.model.dim) // 2
             _check_array(folder / codes_file(aspect, part.id), "|u1", (part.rows, code_bytes), _RECODE)
+    if part.removal_file is not None:
+        _check_array(folder / part.removal_file, "<u4", (part.removed,), _REBUILD)
     if part.has_lists and manifest.lists is not None:
         kind = list_dtype(manifest.lists.count).str
         _check_array(folder / lists_file(part.id), kind, (part.rows,), _RELIST)
@@ -123,6 +126,18 @@ def mapped_array(path: Path, shape: tuple[int, ...], dtype: type[_Scalar]) -> ND
             f"index file {path} has changed since the index was opened ({error}); open it again"
         ) from error
     return array
+
+
+def removed_rows(path: Path, part: PartRecord) -> NDArray[np.int64]:
+    """Read which rows of a part are removed, int64, ascending, counted within the part.
+
+    Raises:
+        IndexDirectoryError: It is no longer what it was, or no such thing.
+    """
+    rows = mapped_array(path, (part.removed,), np.uint32).astype(np.int64)
+    if (np.diff(rows) <= 0).any() or rows[-1] >= part.rows:
+        raise IndexDirectoryError(f"index file {path} is damaged (no ascending rows of its part); {_REBUILD}")
+    return rows
 
 
 def _parquet_head(path: Path) -> tuple[Any, pa.Schema]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from indexer.manifest import IndexDirectoryError, Manifest
+from indexer.manifest_parsing import parse_manifest
 
-__all__ = ["MANIFEST_FILE", "read_manifest"]
+__all__ = ["MANIFEST_FILE", "manifest_version", "read_manifest"]
 
 MANIFEST_FILE = "manifest.json"
 _MAX_MANIFEST_BYTES = 1 << 30
@@ -32,8 +33,17 @@ def read_manifest(folder: Path) -> Manifest:
             )
         if path.stat().st_size > _MAX_MANIFEST_BYTES:
             raise IndexDirectoryError(f"{path} has more than {_MAX_MANIFEST_BYTES:,} bytes, which no manifest has")
-        return Manifest.from_json(path.read_text(encoding="utf-8"))
+        return parse_manifest(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise IndexDirectoryError(f"cannot read {path}: {error}; build the index anew") from error
     except IndexDirectoryError as error:
         raise IndexDirectoryError(f"{error} ({folder})" if str(folder) not in str(error) else str(error)) from error
+
+
+def manifest_version(folder: Path) -> tuple[int, ...]:
+    """Return what differs whenever the manifest is written anew, without reading it; empty if there is none."""
+    try:
+        status = (folder / MANIFEST_FILE).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from indexer.directory import MANIFEST_FILE, IndexDirectory
 from indexer.durable import TEMPORARY_SUFFIX, make_folder, write_failure
+from indexer.file_names import PART_FOLDERS
 from indexer.given_path import given_path
 from indexer.lock import LOCK_FILE, writer_lock
 from indexer.manifest import IndexDirectoryError
+from indexer.readers import READERS_FOLDER, older_readers_gone
 from tpips_model.errors import TpipsError
 
 __all__ = ["GALLERY_FOLDER", "output_folder", "remove_leftovers"]
 
 GALLERY_FOLDER = "gallery"
-_PART_FOLDERS = ("items", "errors", "aspects", "lists")
-_OWN_FILE = re.compile(r"part-\d+\.(parquet|npy|codes\.npy)|(quantizer|clustering)\.safetensors")
+_OWN_FILE = re.compile(r"part-\d+(\.\d+)?\.(parquet|npy|codes\.npy)|(quantizer|clustering)\.safetensors")
 
 
 @contextmanager
@@ -45,7 +46,7 @@ def output_folder(out: Path, *, checked: bool = True) -> Iterator[IndexDirectory
     with writer_lock(out):
         index = None
         if (out / MANIFEST_FILE).exists():
-            index = IndexDirectory.open(out) if checked else IndexDirectory.open_unchecked(out)
+            index = IndexDirectory.open(out, hold=False) if checked else IndexDirectory.open_unchecked(out)
         remove_leftovers(out, index)
         try:
             yield index
@@ -66,7 +67,7 @@ def _refuse_strangers(out: Path) -> None:
     if not names or MANIFEST_FILE in names:
         return
     # What a build killed before its first part leaves behind.
-    begun = {LOCK_FILE, GALLERY_FOLDER, MANIFEST_FILE + TEMPORARY_SUFFIX, *_PART_FOLDERS}
+    begun = {LOCK_FILE, GALLERY_FOLDER, MANIFEST_FILE + TEMPORARY_SUFFIX, READERS_FOLDER, *PART_FOLDERS}
     if LOCK_FILE not in names or not names <= begun:
         strange = sorted(names - begun) or sorted(names)
         raise IndexDirectoryError(
@@ -80,7 +81,7 @@ def _refuse_links(out: Path) -> None:
     try:
         aspects = out / "aspects"
         slugs = sorted(aspects.iterdir()) if aspects.is_dir() and not aspects.is_symlink() else []
-        for path in (*(out / name for name in (*_PART_FOLDERS, GALLERY_FOLDER)), *slugs):
+        for path in (*(out / name for name in (*PART_FOLDERS, READERS_FOLDER, GALLERY_FOLDER)), *slugs):
             if path.is_symlink():
                 raise IndexDirectoryError(
                     f"{path} is a link, and a build writes into no folder that is one; put the folder itself there, or "
@@ -91,7 +92,9 @@ def _refuse_links(out: Path) -> None:
 
 
 def remove_leftovers(out: Path, index: IndexDirectory | None) -> None:
-    """Remove temporary files, and files of an index that no manifest names, as a killed build leaves them.
+    """Remove temporary files, and files of an index that no manifest names, as writers leave them.
+
+    What is superseded stays for as long as somebody reads the index as it was.
 
     Args:
         out: The folder, claimed.
@@ -101,18 +104,21 @@ def remove_leftovers(out: Path, index: IndexDirectory | None) -> None:
         IndexDirectoryError: A file cannot be removed.
     """
     named: set[str] = set()
+    superseded_too = True
     if index is not None:
         named = set(index.manifest.files).union(*(part.files for part in index.manifest.parts))
+        superseded_too = older_readers_gone(out, index.manifest.epoch)
     aspects = out / "aspects"
     slugs = sorted(aspects.iterdir()) if aspects.is_dir() else []
+    folders = [*(out / name for name in PART_FOLDERS if name != "aspects"), *slugs]
     try:
-        for folder in (out, out / "items", out / "errors", out / "lists", *slugs):
+        for folder in (out, out / READERS_FOLDER, *folders):
             for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-                own_file = folder != out and _OWN_FILE.fullmatch(path.name)
-                orphan = own_file and path.relative_to(out).as_posix() not in named
+                own_file = folder not in (out, out / READERS_FOLDER) and _OWN_FILE.fullmatch(path.name)
+                orphan = superseded_too and own_file and path.relative_to(out).as_posix() not in named
                 if orphan or path.name.endswith(TEMPORARY_SUFFIX):
                     path.unlink()
-        for folder in (out / "lists", *slugs):
+        for folder in (out / "lists", out / "removed", out / "thumbnails", *slugs):
             if folder.is_dir() and not os.listdir(folder):
                 folder.rmdir()
     except OSError as error:
@@ -124,7 +130,9 @@ def _discard(out: Path, *, keep_folder: bool) -> None:
     # The fault that ended the build is what the user must see; what resists removal here is harmless.
     with contextlib.suppress(OSError, TpipsError):
         remove_leftovers(out, None)
-        for name in _PART_FOLDERS:
+        for path in (out / READERS_FOLDER).iterdir() if (out / READERS_FOLDER).is_dir() else ():
+            path.unlink()
+        for name in (*PART_FOLDERS, READERS_FOLDER):
             if (out / name).is_dir():
                 (out / name).rmdir()
         if os.listdir(out) == [LOCK_FILE]:

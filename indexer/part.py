@@ -12,17 +12,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from indexer.columns import Item, LedgerLine, error_table, item_table
+from indexer.columns import THUMBNAIL_SCHEMA, Item, LedgerLine, error_table, item_table
 from indexer.directory import MANIFEST_FILE
 from indexer.durable import make_folder, write_durably
-from indexer.file_names import errors_file, items_file, vectors_file
+from indexer.file_names import errors_file, items_file, thumbnails_file, vectors_file
 from indexer.manifest import FileRecord, Manifest, PartRecord
+from indexer.readers import begin_epoch
 from tpips_model.aspects import Aspect
 from tpips_model.errors import ModelError
 
-__all__ = ["NORM_TOLERANCE", "write_array", "write_manifest", "write_part", "write_vectors"]
+__all__ = [
+    "NORM_TOLERANCE",
+    "write_array",
+    "write_items",
+    "write_ledger",
+    "write_manifest",
+    "write_part",
+    "write_thumbnails",
+    "write_vectors",
+]
 
 NORM_TOLERANCE = 1e-3
+THUMBNAILS_PER_GROUP = 64
 
 
 def write_part(
@@ -33,6 +44,7 @@ def write_part(
     items: Sequence[Item],
     errors: Sequence[LedgerLine],
     vectors: Mapping[Aspect, NDArray[np.float32]],
+    thumbnails: Sequence[bytes] | None = None,
 ) -> PartRecord:
     """Write all files of one part; until the manifest names them, they count for nothing.
 
@@ -43,6 +55,7 @@ def write_part(
         items: One per row.
         errors: What was skipped, and why.
         vectors: For every aspect float32 (rows, D), unit rows; row i belongs to item i.
+        thumbnails: A small picture file of every item, if they are to be stored.
 
     Raises:
         ModelError: A vector is not finite or not of unit length.
@@ -52,12 +65,46 @@ def write_part(
     for aspect, rows in vectors.items():
         _check_vectors(aspect, rows, keys)
     files = {
-        items_file(part): _write(index / items_file(part), _parquet_bytes(item_table(items))),
-        errors_file(part): _write(index / errors_file(part), _parquet_bytes(error_table(errors))),
+        items_file(part): write_items(index, part, item_table(items)),
+        **write_ledger(index, part, errors),
     }
     for aspect, rows in vectors.items():
         files[vectors_file(aspect, part)] = write_vectors(index, part, aspect=aspect, vectors=rows, keys=keys)
-    return PartRecord(id=part, shard=shard, rows=len(items), errors=len(errors), files=files)
+    if thumbnails is not None:
+        assert len(thumbnails) == len(items)
+        files[thumbnails_file(part)] = write_thumbnails(index, part, thumbnails)
+    return PartRecord(id=part, shards=(shard,), rows=len(items), errors=len(errors), files=files)
+
+
+def write_items(index: Path, part: int, table: pa.Table) -> FileRecord:
+    """Write a part's items, a table as ``item_table`` gives it.
+
+    Raises:
+        IndexDirectoryError: The file cannot be written.
+    """
+    return _write(index / items_file(part), _parquet_bytes(table))
+
+
+def write_ledger(index: Path, part: int, lines: Sequence[LedgerLine], *, revision: int = 0) -> dict[str, FileRecord]:
+    """Write a part's error ledger, under the name that its revision gives it.
+
+    Raises:
+        IndexDirectoryError: The file cannot be written.
+    """
+    name = errors_file(part, revision)
+    return {name: _write(index / name, _parquet_bytes(error_table(lines)))}
+
+
+def write_thumbnails(index: Path, part: int, thumbnails: Sequence[bytes]) -> FileRecord:
+    """Write small pictures of a part's items, one a row.
+
+    Raises:
+        IndexDirectoryError: The file cannot be written.
+    """
+    table = pa.table([pa.array(thumbnails, pa.binary())], schema=THUMBNAIL_SCHEMA)
+    # They are compressed already, and in small groups so that one can be read alone.
+    payload = _parquet_bytes(table, compression="none", rows_per_group=THUMBNAILS_PER_GROUP)
+    return _write(index / thumbnails_file(part), payload)
 
 
 def write_vectors(
@@ -97,6 +144,7 @@ def write_manifest(index: Path, manifest: Manifest) -> None:
     Raises:
         IndexDirectoryError: It cannot be written.
     """
+    begin_epoch(index, manifest.epoch)
     _write(index / MANIFEST_FILE, manifest.to_json().encode())
 
 
@@ -119,7 +167,7 @@ def _check_vectors(aspect: Aspect, vectors: NDArray[np.float32], keys: Sequence[
     )
 
 
-def _parquet_bytes(table: pa.Table) -> bytes:
+def _parquet_bytes(table: pa.Table, *, compression: str = "zstd", rows_per_group: int = 65536) -> bytes:
     sink = pa.BufferOutputStream()
     # Every setting that shapes the bytes is named, so that a change of the library's defaults cannot.
     pq.write_table(
@@ -127,11 +175,11 @@ def _parquet_bytes(table: pa.Table) -> bytes:
         sink,
         version="2.6",
         data_page_version="1.0",
-        compression="zstd",
-        compression_level=3,
-        use_dictionary=True,
+        compression=compression,
+        compression_level=3 if compression == "zstd" else None,
+        use_dictionary=compression == "zstd",
         write_statistics=True,
-        row_group_size=65536,
+        row_group_size=rows_per_group,
         store_schema=False,
     )
     return bytes(sink.getvalue())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from indexer.file_names import codes_file, lists_file, vectors_file
+from indexer.file_names import codes_file, lists_file, thumbnails_file, vectors_file
+from indexer.source_number import split_number
 from tpips_model.aspects import Aspect
 from tpips_model.errors import TpipsError
 
@@ -29,13 +30,43 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class PartRecord:
-    """What one shard became: ``rows`` items, ``errors`` ledger lines, and the files that hold them."""
+    """What shards of one source became.
+
+    Attributes:
+        id: Its number, in the names of its files; never used again once the part is gone.
+        shards: The names of the shards, at least one; several where ``compact`` put parts together.
+        rows: How many items are stored.
+        errors: How many ledger lines.
+        files: The files that hold them.
+        removed: How many of the items have been removed; they are stored still, and count for nothing.
+    """
 
     id: int
-    shard: str
+    shards: tuple[str, ...]
     rows: int
     errors: int
     files: Mapping[str, FileRecord]
+    removed: int = 0
+
+    @property
+    def source(self) -> int:
+        """Which of the index's sources it came from."""
+        return split_number(self.shards[0])[0]
+
+    @property
+    def live(self) -> int:
+        """How many items it has that are not removed."""
+        return self.rows - self.removed
+
+    @property
+    def ledger_file(self) -> str:
+        """The name of its error ledger."""
+        return next(name for name in self.files if name.startswith("errors/"))
+
+    @property
+    def removal_file(self) -> str | None:
+        """The name of the file that says which rows are removed."""
+        return next((name for name in self.files if name.startswith("removed/")), None)
 
     def has(self, aspect: Aspect) -> bool:
         """Tell whether this part's vectors under ``aspect`` are written."""
@@ -49,6 +80,11 @@ class PartRecord:
     def has_lists(self) -> bool:
         """Whether it is written which inverted list each of this part's items belongs to."""
         return lists_file(self.id) in self.files
+
+    @property
+    def has_thumbnails(self) -> bool:
+        """Whether small pictures of its items are stored."""
+        return thumbnails_file(self.id) in self.files
 
 
 @dataclass(frozen=True)
@@ -72,7 +108,14 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """Where the pictures are: the kind of source and its root, relative to the index directory."""
+    """Where pictures are.
+
+    Attributes:
+        kind: The kind of source.
+        root: Its root, relative to the index directory.
+        prefix: What its items' keys begin with, before a slash; empty for the first source.
+    """
 
     kind: str
     root: str
+    prefix: str = ""

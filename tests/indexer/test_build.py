@@ -68,7 +68,7 @@ def test_a_folder_becomes_an_index(tmp_path: Path) -> None:
     assert index.items()["key"].to_pylist() == [f"{number:04d}.png" for number in range(10)]
     assert_rows_are_the_pictures(index)
     record = json.loads((tmp_path / "索引/manifest.json").read_text(encoding="utf-8"))
-    assert record["source"] == {"kind": "folder", "root": "../Bilder é"}
+    assert record["sources"] == [{"kind": "folder", "root": "../Bilder é", "prefix": ""}]
     assert str(tmp_path) not in (tmp_path / "索引/manifest.json").read_text(encoding="utf-8")
 
 
@@ -216,7 +216,7 @@ def test_the_index_may_lie_among_the_pictures(tmp_path: Path) -> None:
         summary = run(data / "index", data)
         write_pictures(data / "index/gallery", 2)
         assert summary.total_images == 3
-    assert json.loads((data / "index/manifest.json").read_text())["source"]["root"] == ".."
+    assert json.loads((data / "index/manifest.json").read_text())["sources"][0]["root"] == ".."
 
 
 def test_eleven_shards_keep_their_order_and_metadata_its_row(tmp_path: Path) -> None:

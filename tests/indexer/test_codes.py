@@ -12,7 +12,7 @@ from indexer import vector_blocks
 from indexer.codes import make_codes, outgrown, remove_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from tests.fixtures.indices import write_index
-from tests.fixtures.picture_folders import tree, write_pictures
+from tests.fixtures.picture_folders import content, write_pictures
 from tests.indexer.test_build import run
 from tests.indexer.test_directory import resized, rewrite_manifest, unit_rows
 
@@ -56,7 +56,7 @@ def test_blocks_give_the_codes_of_all_at_once(index: Path, tmp_path: Path, monke
     make(tmp_path / "whole")
     monkeypatch.setattr(vector_blocks, "BLOCK_VALUES", 7 * 8)
     make(index)
-    assert tree(index) == tree(tmp_path / "whole")
+    assert content(index) == content(tmp_path / "whole")
 
 
 def test_a_quantizer_is_trained_on_rows_from_everywhere(index: Path) -> None:
@@ -78,9 +78,9 @@ def test_any_number_of_rows_can_be_coded(tmp_path: Path, rows: int) -> None:
 
 def test_coding_an_aspect_touches_no_other(index: Path) -> None:
     make(index, "overall")
-    before = tree(index)
+    before = content(index)
     make(index, "brushwork")
-    names = changed(before, tree(index))
+    names = changed(before, content(index))
     assert {name for name in names if not name.startswith("aspects/brushwork/")} == {"manifest.json"}
     assert len(names) == 1 + 1 + 3
 
@@ -118,16 +118,16 @@ def test_coding_that_was_stopped_goes_on_to_the_same_index(
         with pytest.raises(IndexDirectoryError, match=r"'overall' has no codes for all items in .*: tpips-index codes"):
             begun.codes("overall")
     make(index)
-    assert tree(index) == tree(tmp_path / "whole")
+    assert content(index) == content(tmp_path / "whole")
 
 
 def test_removing_gives_the_index_of_before(index: Path) -> None:
-    before = tree(index)
+    before = content(index)
     made = make(index)
     remove_codes(made, [made.aspects[0]])
     assert [aspect.text for aspect in IndexDirectory.open(index).coded_aspects] == ["brushwork"]
     remove_codes(IndexDirectory.open(index), made.aspects)
-    assert tree(index) == before
+    assert content(index) == before
 
 
 def test_who_reads_while_codes_are_made_anew_is_told(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,16 +203,16 @@ def coded(path: Path) -> list[str]:
 def test_a_build_makes_codes_when_asked_and_keeps_them_whole(tmp_path: Path) -> None:
     data, out = write_pictures(tmp_path / "data", 6), tmp_path / "index"
     assert [aspect.text for aspect in run(out, data, "brushwork", codes=True).aspects_coded] == list(ASPECTS)
-    before = tree(out)
+    before = content(out)
     assert run(out, data).aspects_coded == ()
-    assert tree(out) == before
+    assert content(out) == before
     write_pictures(data / "more", 3, first=20)
     assert [aspect.text for aspect in run(out, data).aspects_coded] == list(ASPECTS)
-    assert {name for name in before if tree(out)[name] != before[name]} == {"manifest.json"}
+    assert {name for name in before if content(out)[name] != before[name]} == {"manifest.json"}
     assert coded(out) == list(ASPECTS)
-    before = tree(out)
+    before = content(out)
     run(out, None, "lighting")
-    others = {name for name in changed(before, tree(out)) if not name.startswith("aspects/lighting/")}
+    others = {name for name in changed(before, content(out)) if not name.startswith("aspects/lighting/")}
     assert (others, coded(out)) == ({"manifest.json"}, [*ASPECTS, "lighting"])
 
 

@@ -11,7 +11,7 @@ from indexer import codes as codes_module
 from indexer.directory import IndexDirectory
 from indexer.lock import writer_lock
 from tests.fixtures.indices import write_index
-from tests.fixtures.picture_folders import tree
+from tests.fixtures.picture_folders import content
 from tests.indexer.test_command_line import command
 from tests.indexer.test_directory import unit_rows
 from tpips_model import TpipsError
@@ -43,13 +43,13 @@ def test_progress_tells_the_aspect_and_rows_a_second(index: Path) -> None:
 
 
 def test_an_aspect_at_a_time_can_be_made_and_removed(index: Path) -> None:
-    before = tree(index)
+    before = content(index)
     command("codes", index, "--no-progress", "--aspect", "color palette")
     assert [aspect.text for aspect in IndexDirectory.open(index).coded_aspects] == ["color palette"]
     assert "none" in command("info", index).stdout
     removed = command("codes", index, "--remove", "--aspect", "color palette")
     assert removed.stdout == "no codes any more under: color palette\n"
-    after = tree(index)
+    after = content(index)
     assert after.pop("lock") == b""
     assert after == before
 
@@ -70,7 +70,7 @@ def test_training_anew_fits_the_images_of_now(index: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["part-00001.codes.npy", "quantizer.safetensors"])
 def test_damaged_codes_can_be_removed_and_made_anew(index: Path, name: str, damage: str) -> None:
     command("codes", index, "--no-progress")
-    before = tree(index)
+    before = content(index)
     path = index / "aspects/overall" / name
     whole = path.read_bytes()
     path.unlink()
@@ -79,7 +79,7 @@ def test_damaged_codes_can_be_removed_and_made_anew(index: Path, name: str, dama
     assert "tpips-index codes --remove, then tpips-index codes" in str(command("info", index, "--verify").exception)
     assert command("codes", index, "--remove").exit_code == 0
     assert command("codes", index, "--no-progress").exit_code == 0
-    assert tree(index) == before
+    assert content(index) == before
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_errors_say_what_to_do(
     index: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.chdir(index.parent)
-    before = tree(index.parent)
+    before = content(index.parent)
     ended = command("codes", *arguments)
     assert isinstance(ended.exception, TpipsError)
     assert re.search(message, str(ended.exception))
-    after = tree(index.parent)
+    after = content(index.parent)
     after.pop("an index/lock", None)
     assert after == before
 

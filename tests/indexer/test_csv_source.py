@@ -121,7 +121,7 @@ def test_an_interrupted_and_a_grown_table_give_the_same_index(tmp_path: Path) ->
     build_index(f"csv:{path}", tmp_path / "grown", shard_size=2)
     path.write_text("\n".join(lines))
     index = build_index(f"csv:{path}", tmp_path / "grown", shard_size=3)
-    assert [part.shard.partition("~")[0] for part in index.manifest.parts] == [
+    assert [part.shards[0].partition("~")[0] for part in index.manifest.parts] == [
         "a.csv[0-2]",
         "a.csv[2-4]",
         "a.csv[4-5]",

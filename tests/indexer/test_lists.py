@@ -17,7 +17,7 @@ from indexer.codes import remove_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.lists import lists_for, lists_to_make, make_lists, remove_lists
 from tests.fixtures.indices import write_index
-from tests.fixtures.picture_folders import tree, write_pictures
+from tests.fixtures.picture_folders import content, write_pictures
 from tests.indexer.test_build import run
 from tests.indexer.test_directory import resized, rewrite_manifest, unit_rows
 
@@ -85,7 +85,7 @@ def test_making_twice_changes_nothing_and_blocks_give_what_all_at_once_gives(
     assert before == {path: path.stat().st_mtime_ns for path in index.rglob("*")}
     monkeypatch.setattr(vector_blocks, "BLOCK_VALUES", 7 * 8)
     make(tmp_path / "blocks", 6)
-    assert tree(tmp_path / "blocks") == tree(index)
+    assert content(tmp_path / "blocks") == content(index)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2])
@@ -110,20 +110,20 @@ def test_what_was_stopped_goes_on_to_the_same_index(
     begun = IndexDirectory.open(index, verify=True)
     assert (begun.list_count, sum(part.has_lists for part in begun.manifest.parts)) == (0, calls)
     make(index, 6)
-    assert tree(index) == tree(tmp_path / "whole")
+    assert content(index) == content(tmp_path / "whole")
 
 
 def test_another_number_of_lists_replaces_them_and_removing_gives_the_index_of_before(
     index: Path, tmp_path: Path
 ) -> None:
-    before = tree(index)
+    before = content(index)
     shutil.copytree(index, tmp_path / "five")
     make(tmp_path / "five", 5)
     make(index, 6)
     make(index, 5)
-    assert tree(index) == tree(tmp_path / "five")
+    assert content(index) == content(tmp_path / "five")
     remove_lists(remove_lists(IndexDirectory.open(index)))
-    assert tree(index) == before
+    assert content(index) == before
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 40])
@@ -247,13 +247,13 @@ def test_a_build_keeps_lists_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     data, out = write_pictures(tmp_path / "data", 6), tmp_path / "index"
     run(out, data, "brushwork", codes=True)
     make(out, 3)
-    before = tree(out)
+    before = content(out)
     write_pictures(data / "more", 3, first=20)
     run(out, data, codes=False)
     assert IndexDirectory.open(out, verify=True).list_count == 0
     run(out, data)
     run(out, None, "lighting")
-    after = tree(out)
+    after = content(out)
     assert {name for name in before if after[name] != before[name]} == {"manifest.json"}
     opened = IndexDirectory.open(out, verify=True)
     assert opened.list_count == 3

@@ -7,7 +7,7 @@ import pytest
 
 from indexer.directory import IndexDirectory
 from tests.fixtures.indices import write_index
-from tests.fixtures.picture_folders import tree
+from tests.fixtures.picture_folders import content
 from tests.indexer.test_command_line import command
 from tests.indexer.test_directory import unit_rows
 
@@ -27,9 +27,9 @@ def test_lists_are_made_with_the_codes_and_it_says_what_they_take(index: Path) -
     record = json.loads(command("info", index, "--json", "--verify").stdout)
     assert (record["lists"], record["lists_bytes"]) == (8, size)
     assert f"8, {size:,} bytes" in command("info", index).stdout
-    before = tree(index)
+    before = content(index)
     assert "8 lists of" in command("codes", index, "--no-progress").stdout
-    assert tree(index) == before
+    assert content(index) == before
 
 
 def test_more_lists_than_images(index: Path) -> None:
@@ -47,10 +47,10 @@ def test_progress_tells_the_step_and_rows_a_second(index: Path) -> None:
 def test_taking_lists_away(index: Path) -> None:
     assert "none" in command("info", index).stdout
     command("codes", index, "--no-progress")
-    before = tree(index)
+    before = content(index)
     command("codes", index, "--no-progress", "--lists", 8)
     assert command("codes", index, "--lists", 0).stdout == "no lists any more\n"
-    assert tree(index) == before
+    assert content(index) == before
     command("codes", index, "--no-progress", "--lists", 8)
     told = command("codes", index, "--remove", "--aspect", "overall").stdout
     assert "lists" not in told
@@ -63,7 +63,7 @@ def test_taking_lists_away(index: Path) -> None:
 @pytest.mark.parametrize("name", ["part-00001.npy", "clustering.safetensors"])
 def test_damaged_lists_can_be_taken_away_and_made_anew(index: Path, name: str, damage: str) -> None:
     command("codes", index, "--no-progress", "--lists", 8)
-    before = tree(index)
+    before = content(index)
     path = index / "lists" / name
     whole = path.read_bytes()
     path.unlink()
@@ -74,7 +74,7 @@ def test_damaged_lists_can_be_taken_away_and_made_anew(index: Path, name: str, d
     )
     assert command("codes", index, "--lists", 0).exit_code == 0
     assert command("codes", index, "--no-progress", "--lists", 8).exit_code == 0
-    assert tree(index) == before
+    assert content(index) == before
 
 
 @pytest.mark.parametrize("options", [("--remove", "--lists", 3), ("--lists", 0, "--retrain")])

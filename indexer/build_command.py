@@ -1,0 +1,102 @@
+"""The command ``tpips-index build``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from indexer.build import build as build_index
+from indexer.build_config import BuildConfig, BuildSummary
+from indexer.codes import CODES_FROM_ROWS
+from indexer.interruption import interruptible
+from indexer.sources.folder import DEFAULT_SHARD_SIZE
+
+__all__ = ["build"]
+
+
+def build(
+    out: Annotated[Path, typer.Option(help="The index directory to make or to go on with.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the pictures are: folder:PATH, webdataset:PATTERN such as shards/{000..127}.tar, "
+            "parquet:PATTERN, csv:FILE, hf:ID, wikiart[:PATH], openimages[:PATH][?split=NAME], demo, or a bare path "
+            "or address. Without it, aspects are added to the pictures of an index.",
+        ),
+    ] = None,
+    aspect: Annotated[
+        list[str] | None, typer.Option(help="A sense of similarity in any words; may be given several times.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="mini, or the directory or hub id of a Qwen3-VL model; by default that of the index, or mini for a "
+            "new one."
+        ),
+    ] = None,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(min=1, help="Shrink larger pictures to this area for a Qwen3-VL model (32 x 32 are one token)."),
+    ] = None,
+    max_tokens_per_batch: Annotated[
+        int | None, typer.Option(min=1, help="Bound on the tokens that go through a Qwen3-VL model at once.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
+    shard_size: Annotated[
+        int, typer.Option(min=1, help="How many files of a folder, or rows of a table, become one part.")
+    ] = DEFAULT_SHARD_SIZE,
+    codes: Annotated[
+        bool | None,
+        typer.Option(
+            help="Make codes for approximate search; by default from "
+            f"{CODES_FROM_ROWS:,} images on, and where the index has some already."
+        ),
+    ] = None,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Index pictures under every aspect asked for, and under "overall".
+
+    Running the same command again does only what is missing: pictures that are new, or aspects that were not there.
+    """
+    config = BuildConfig(
+        out=out,
+        data=data,
+        aspects=tuple(aspect or ()),
+        model=model,
+        max_pixels=max_pixels,
+        max_tokens_per_batch=max_tokens_per_batch,
+        batch_size=batch_size,
+        shard_size=shard_size,
+        codes=codes,
+        progress=progress,
+    )
+    with interruptible():
+        summary = build_index(config)
+    for line in _build_lines(summary, out):
+        typer.echo(line)
+
+
+def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
+    lines = []
+    if summary.images or summary.parts:
+        rate = summary.images / summary.seconds if summary.seconds else 0.0
+        lines.append(f"indexed {summary.images:,} images in {summary.seconds:.1f} s ({rate:.1f} images/s)")
+    if summary.aspects_added:
+        lines.append(f"added to the images there before: {', '.join(aspect.text for aspect in summary.aspects_added)}")
+    if summary.aspects_coded:
+        lines.append(f"made codes for approximate search: {', '.join(aspect.text for aspect in summary.aspects_coded)}")
+    if not lines:
+        lines.append("nothing was missing")
+    if summary.errors:
+        lines.append(
+            f"{summary.errors:,} could not be indexed, or not wholly; which and why: tpips-index info --errors {out}"
+        )
+    if summary.changed or summary.vanished:
+        lines.append(
+            f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
+            "keeps them as they were. Restore them, or build a new index with another --out"
+        )
+    lines.append(f"{out} holds {summary.total_images:,} images")
+    return lines

@@ -1,0 +1,96 @@
+"""The sources of an index: which of them a build reads, and how a new one is told apart from the others."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from indexer.build_config import BuildConfig, BuildError
+from indexer.directory import IndexDirectory
+from indexer.manifest import SourceRecord
+from indexer.sources import Source, open_source
+from indexer.sources.keys import plain_step
+from indexer.sources.numbered import NumberedSource
+
+__all__ = ["OpenedSource", "open_index_source"]
+
+
+@dataclass(frozen=True)
+class OpenedSource:
+    """A source that a build reads, and all sources that the index has with it."""
+
+    source: Source
+    records: tuple[SourceRecord, ...]
+
+
+def open_index_source(config: BuildConfig, out: Path, before: IndexDirectory | None) -> OpenedSource | None:
+    """Open what ``config.data`` names: a source of the index, or the first or a further one.
+
+    Returns:
+        ``None`` if no data are named.
+
+    Raises:
+        SourceError: There are no pictures where ``config.data`` says.
+        BuildError: They are of no source of the index and no new one is asked for, or it cannot be recorded.
+    """
+    if config.data is None:
+        return None
+    if before is None:
+        source = open_source(config.data, out=out, shard_size=config.shard_size)
+        return OpenedSource(source, (_record(source, out, ""),))
+    records = before.manifest.sources
+    for number, (record, root) in enumerate(zip(records, before.data_roots, strict=True)):
+        source = open_source(config.data, out=out, shard_size=config.shard_size, root=root)
+        if (record.kind, root) == (source.kind, source.root.resolve()):
+            return OpenedSource(NumberedSource(source, number=number, prefix=record.prefix), records)
+        if source.kind == "folder":  # which takes no notice of a root
+            _refuse_overlap(record, root, source)
+    source = open_source(config.data, out=out, shard_size=config.shard_size)
+    if not config.new_source:
+        record = records[0]
+        raise BuildError(
+            f"the index {before.path} was made from {record.kind}:{before.data_root}, and not from "
+            f"{source.kind}:{source.root}; give the same --data, add these pictures to it with tpips-index add, or "
+            "build another index with another --out"
+        )
+    prefix = _prefix(config.prefix, source, records)
+    added = NumberedSource(source, number=len(records), prefix=prefix)
+    return OpenedSource(added, (*records, _record(source, out, prefix)))
+
+
+def _refuse_overlap(record: SourceRecord, root: Path, source: Source) -> None:
+    inner = source.root.resolve()
+    if record.kind == "folder" and (inner.is_relative_to(root) or root.is_relative_to(inner)):
+        raise BuildError(
+            f"the index was made from folder:{root}, and not from folder:{source.root}, which holds some of the same "
+            f"pictures; give --data folder:{root}, or build another index with another --out"
+        )
+
+
+def _prefix(wanted: str | None, source: Source, records: tuple[SourceRecord, ...]) -> str:
+    taken = {record.prefix for record in records}
+    if wanted is not None:
+        if not wanted or wanted != plain_step(wanted) or wanted.strip("/") != wanted:
+            raise BuildError(f"--prefix {wanted!r} must be a printable name without slashes around it, such as 'more'")
+        if wanted in taken:
+            raise BuildError(f"--prefix {wanted!r} is that of another source of the index; give another one")
+        return wanted
+    name = plain_step(source.root.resolve().name) or source.kind
+    names = (f"{name}-{number}" if number > 1 else name for number in range(1, len(taken) + 2))
+    return next(one for one in names if one not in taken)
+
+
+def _record(source: Source, out: Path, prefix: str) -> SourceRecord:
+    try:
+        root = Path(os.path.relpath(source.root.resolve(), out.resolve()))
+    except ValueError:  # on another drive, where no relative path leads
+        root = source.root.resolve()
+    try:
+        root.as_posix().encode()
+    except UnicodeEncodeError as error:
+        raise BuildError(
+            f"the folder {root.as_posix()!r} has a name that is not valid UTF-8, which an index cannot record; rename "
+            "it and run again"
+        ) from error
+    return SourceRecord(source.kind, root.as_posix(), prefix)
