@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections import Counter
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import cast
 
-from indexer.added_aspects import add_aspects
+from indexer.added_aspects import PartJob, PartTask, PartVectors, with_vectors
 from indexer.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.build_work import BuildWork
 from indexer.codes import aspects_to_code, make_codes
-from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.engines import Engine, open_engine
 from indexer.given_path import given_path
 from indexer.index_sources import open_index_source
+from indexer.key_set import KeySet
 from indexer.lists import lists_to_make, make_lists
 from indexer.manifest import Manifest, ModelRecord
+from indexer.new_pictures import index_new_pictures, retry_failed
 from indexer.output_folder import output_folder
-from indexer.part import write_manifest, write_part
 from indexer.pictures import PictureState, picture_state
 from indexer.progress import BuildProgress
-from indexer.shard_rows import embed_shard
-from indexer.sources import Indexed, Shard, Source
+from indexer.shard_slice import check_slice
 from tpips_model.aspects import OVERALL, Aspect, unique_aspects
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
@@ -29,36 +33,45 @@ from tpips_model.loading import load_embedder
 
 __all__ = ["build"]
 
-_SHOWN_REASONS = 3
 
-
-def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSummary:
+def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engine | None = None) -> BuildSummary:
     """Build an index, or what is missing from one; a build stopped anywhere goes on where it was.
 
     Parts that are there already get the aspects they lack; then the pictures that are not indexed yet get all
     aspects, in one pass; then come the codes and lists. The finished index does not depend on how often the build was
-    stopped.
+    stopped, nor on how many workers embedded.
 
     Args:
         config: What to build.
-        embedder: The model; by default ``load_embedder`` loads the one that ``config`` names.
+        embedder: The model; by default ``load_embedder`` loads the one that ``config`` names. Several workers are each
+            sent a copy.
+        engine: Embeds, and stays open, so that several builds load the model once; by default that of ``config``.
 
     Raises:
         SourceError: There are no pictures where ``config.data`` says.
         IndexDirectoryError: The output folder cannot be used or written.
         ModelError: The model is unknown, is not the index's, or gives vectors that must not be stored.
         AspectError: An aspect cannot be told from another one.
-        BuildError: No picture could be indexed, or an indexed picture that is needed has changed.
+        BuildError: No picture could be indexed, an indexed picture that is needed has changed, or workers die again and
+            again.
     """
     started = time.monotonic()
     out = given_path(config.out, what="the output folder", kind=IndexDirectoryError)
     if config.data is None and not out.exists():
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")
     with output_folder(out) as before:
-        work = _prepare(config, out, before, embedder)
-        state = picture_state(before) if before is not None else PictureState((), ())
-        added = _add_missing_aspects(work, before, state) if before is not None else ()
-        manifest = _index_new_pictures(work, before)
+        work = _prepare(config, out, before)
+        with _engine(config, before, embedder, engine) as opened:
+            manifest = _first_manifest(work, before, opened.model)
+            state = picture_state(before) if before is not None else PictureState((), ())
+            added: tuple[Aspect, ...] = ()
+            if before is not None:
+                manifest, added = _add_missing_aspects(work, opened, manifest, before, state)
+            manifest = index_new_pictures(work, opened, manifest, before)
+            mended = 0
+            if config.retry_failed and work.opened is not None:
+                now = IndexDirectory.open(out, known=before, hold=False)
+                manifest, mended = retry_failed(work, opened, now)
         coded = aspects_to_code(manifest, wanted=config.codes)
         if coded:
             manifest = make_codes(IndexDirectory.open(out, hold=False), coded, progress=config.progress).manifest
@@ -68,11 +81,12 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
     images, errors = (sum(getattr(part, what) for part in manifest.parts) for what in ("rows", "errors"))
     return BuildSummary(
         images=images - sum(part.rows for part in old),
-        errors=errors - sum(part.errors for part in old),
+        errors=max(0, errors + mended - sum(part.errors for part in old)),
         parts=len(manifest.parts) - len(old),
         aspects_added=added,
         aspects_coded=coded,
-        total_images=images,
+        mended=mended,
+        total_images=manifest.live,
         total_errors=errors,
         changed=len(state.changed),
         vanished=len(state.vanished),
@@ -80,135 +94,78 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None) -> BuildSumm
     )
 
 
-@dataclass
-class _Work:
-    """What a build works with; ``manifest`` is what the index holds so far."""
-
-    config: BuildConfig
-    out: Path
-    embedder: Embedder
-    source: Source | None
-    manifest: Manifest
-
-    def record(self, manifest: Manifest) -> None:
-        """Take a new manifest, and write it once the index holds a picture.
-
-        An index of ledger lines alone would keep mended pictures from ever being read again.
-        """
-        self.manifest = manifest
-        if any(part.rows for part in manifest.parts):
-            write_manifest(self.out, manifest)
-
-
-def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None, embedder: Embedder | None) -> _Work:
+def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None) -> BuildWork:
     old = before.manifest if before is not None else None
     # Overall first: every index has it, because the penalty needs it.
     aspects = unique_aspects((*(old.aspects if old is not None else (OVERALL,)), *config.aspects))
     opened = open_index_source(config, out, before)
-    if opened is None and before is None:
+    if old is None and opened is None:
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")
-    source = opened.source if opened is not None else None
-    if embedder is None:
-        embedder = load_embedder(
-            config.model or (old.model.name if old is not None else "mini"),
-            max_pixels=config.max_pixels,
-            max_tokens_per_batch=config.max_tokens_per_batch,
+    if old is not None and (opened is not None or config.shard_slice is not None):
+        check_slice(out, old, config.shard_slice)
+    if old is not None and config.thumbnails not in (None, old.thumbnail_side):
+        has = "no thumbnails" if old.thumbnail_side is None else f"thumbnails of {old.thumbnail_side} pixels"
+        raise BuildError(
+            f"the index {out} has {has}; make others with: tpips-index thumbnails {shlex.quote(str(out))} --side "
+            f"{config.thumbnails}, and new pictures get them too"
         )
-    if old is not None:
-        _check_model(out, old.model, embedder)
-        sources = opened.records if opened is not None else old.sources
-        return _Work(config, out, embedder, source, replace(old, aspects=aspects, sources=sources))
-    assert opened is not None
-    model = ModelRecord(
-        name=embedder.name,
-        fingerprint=embedder.fingerprint,
-        dim=embedder.dim,
-        prompt_template=embedder.prompt_template,
-        recommended_overall_penalty=float(embedder.recommended_overall_penalty),
-    )
-    return _Work(config, out, embedder, source, Manifest(model, opened.records, aspects, ()))
+    return BuildWork(config, out, aspects, opened)
 
 
-def _check_model(out: Path, record: ModelRecord, embedder: Embedder) -> None:
-    if (record.fingerprint, record.dim) != (embedder.fingerprint, embedder.dim):
+def _engine(
+    config: BuildConfig, before: IndexDirectory | None, embedder: Embedder | None, engine: Engine | None
+) -> AbstractContextManager[Engine]:
+    if engine is not None:
+        return nullcontext(engine)
+    if embedder is not None:
+        return open_engine(config, partial(_same, embedder), loads=False)
+    name = config.model or (before.manifest.model.name if before is not None else "mini")
+    options = {"max_pixels": config.max_pixels, "max_tokens_per_batch": config.max_tokens_per_batch}
+    return open_engine(config, partial(load_embedder, name, **options), loads=True)
+
+
+def _same(embedder: Embedder) -> Embedder:
+    return embedder
+
+
+def _first_manifest(work: BuildWork, before: IndexDirectory | None, model: ModelRecord) -> Manifest:
+    if before is None:
+        assert work.opened is not None
+        config = work.config
+        return Manifest(
+            model, work.opened.records, work.aspects, (), slice=config.shard_slice, thumbnail_side=config.thumbnails
+        )
+    record = before.manifest.model
+    if (record.fingerprint, record.dim) != (model.fingerprint, model.dim):
         raise ModelError(
-            f"the index {out} was made by the model {record.name!r} (fingerprint {record.fingerprint}, {record.dim} "
-            f"dimensions), and not by {embedder.name!r} (fingerprint {embedder.fingerprint}, {embedder.dim} "
+            f"the index {work.out} was made by the model {record.name!r} (fingerprint {record.fingerprint}, "
+            f"{record.dim} dimensions), and not by {model.name!r} (fingerprint {model.fingerprint}, {model.dim} "
             "dimensions); use the index's model, or build another index with another --out"
         )
+    sources = work.opened.records if work.opened is not None else before.manifest.sources
+    return replace(before.manifest, aspects=work.aspects, sources=sources)
 
 
-def _add_missing_aspects(work: _Work, before: IndexDirectory, state: PictureState) -> tuple[Aspect, ...]:
-    aspects = work.manifest.aspects
-    lacking = {part.id: [a for a in aspects if not part.has(a)] for part in work.manifest.parts}
-    added = tuple(aspect for aspect in aspects if any(aspect in missing for missing in lacking.values()))
+def _add_missing_aspects(
+    work: BuildWork, engine: Engine, manifest: Manifest, before: IndexDirectory, state: PictureState
+) -> tuple[Manifest, tuple[Aspect, ...]]:
+    lacking = {part.id: tuple(a for a in work.aspects if not part.has(a)) for part in manifest.parts}
+    added = tuple(aspect for aspect in work.aspects if any(aspect in missing for missing in lacking.values()))
     if not added:
-        return ()
+        return manifest, ()
     if state.changed or state.vanished:
         raise BuildError(
             f"cannot add {', '.join(repr(aspect.text) for aspect in added)}: {state.describe()}; restore them, or "
             "build a new index with another --out"
         )
-    shards = [Shard(part.shards[0], samples=part.rows) for part in work.manifest.parts if lacking[part.id]]
+    tasks = [PartTask(part, lacking[part.id]) for part in manifest.parts if lacking[part.id]]
     label = f"adding {len(added)} aspect{'s' if len(added) > 1 else ''}"
-    with BuildProgress.over(shards, label=label, shown=work.config.progress) as progress:
-        for part in before.manifest.parts:
-            if lacking[part.id]:
-                grown = add_aspects(
-                    before,
-                    part,
-                    work.embedder,
-                    lacking[part.id],
-                    batch_size=work.config.batch_size,
-                    advance=progress.advance,
-                )
-                parts = (grown if known.id == part.id else known for known in work.manifest.parts)
-                work.record(replace(work.manifest, parts=tuple(parts)))
-    return added
-
-
-def _index_new_pictures(work: _Work, before: IndexDirectory | None) -> Manifest:
-    if work.source is None:
-        return work.manifest
-    items = set(before.items(["key"])["key"].to_pylist()) if before is not None else set()
-    ledger = before.errors()["key"].to_pylist() if before is not None else []
-    names = frozenset(shard for part in work.manifest.parts for shard in part.shards)
-    shards = work.source.shards(Indexed(keys=frozenset(items).union(ledger), shards=names))
-    lines: list[LedgerLine] = []
-    with BuildProgress.over(shards, label="indexing", shown=work.config.progress and bool(shards)) as progress:
-        for shard in shards:
-            lines += _index_shard(work, shard, items, progress)
-    if not any(part.rows for part in work.manifest.parts):
-        raise BuildError(_nothing_indexed(work.source, lines))
-    return work.manifest
-
-
-def _index_shard(work: _Work, shard: Shard, taken: set[str], progress: BuildProgress) -> list[LedgerLine]:
-    assert work.source is not None
-    rows = embed_shard(
-        work.source.read(shard),
-        work.embedder,
-        work.manifest.aspects,
-        batch_size=work.config.batch_size,
-        taken=taken,
-        advance=progress.advance_to,
-    )
-    number = max((part.id for part in work.manifest.parts), default=-1) + 1
-    part = write_part(work.out, number, shard=shard.name, items=rows.items, errors=rows.errors, vectors=rows.vectors)
-    work.record(replace(work.manifest, parts=(*work.manifest.parts, part)))
-    taken.update(item.key for item in rows.items)
-    progress.end_shard(shard)
-    return rows.errors
-
-
-def _nothing_indexed(source: Source, lines: list[LedgerLine]) -> str:
-    reasons = Counter(line.reason for line in lines).most_common()
-    shown = [f"{count} × {reason} (such as {_key_of(lines, reason)!r})" for reason, count in reasons[:_SHOWN_REASONS]]
-    if len(reasons) > _SHOWN_REASONS:
-        shown.append(f"{len(reasons) - _SHOWN_REASONS} more reasons")
-    why = "; ".join(shown) or f"as a source of kind {source.kind} it has no rows and no pictures"
-    return f"no picture of {source.root} could be indexed: {why}. Nothing was written"
-
-
-def _key_of(lines: list[LedgerLine], reason: str) -> str:
-    return next(line.key for line in lines if line.reason == reason)
+    job = PartJob(before, work.config.batch_size)
+    with (
+        BuildProgress.over(tasks, label=label, shown=work.config.progress) as progress,
+        work.commits(manifest) as commits,
+        closing(engine.run(job, tasks, taken=KeySet(lambda part: ()), progress=progress)) as results,
+    ):
+        for result in results:
+            commits.add(partial(with_vectors, work.out, added=cast(PartVectors, result)))
+    return commits.manifest, added

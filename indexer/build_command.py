@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from indexer.build import build as build_index
-from indexer.build_config import BuildConfig, BuildSummary
+from indexer.build_config import BuildConfig, BuildError, BuildSummary
 from indexer.codes import CODES_FROM_ROWS
 from indexer.interruption import interruptible
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
+from indexer.thumbnails import MAX_SIDE, MIN_SIDE
 
-__all__ = ["build"]
+__all__ = ["build", "build_lines"]
 
 
 def build(
@@ -54,6 +56,39 @@ def build(
             f"{CODES_FROM_ROWS:,} images on, and where the index has some already."
         ),
     ] = None,
+    thumbnails: Annotated[
+        int | None,
+        typer.Option(
+            min=MIN_SIDE,
+            max=MAX_SIDE,
+            help="Keep a small picture of every item, of so many pixels at most, so that the index can be browsed away "
+            "from its images.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where pictures are embedded: local, processes of this machine, or ray, a cluster.")
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many processes embed; by default one for each GPU, else this one alone."),
+    ] = None,
+    ray_address: Annotated[
+        str | None,
+        typer.Option(help="The Ray cluster: auto, HOST:PORT or ray://HOST:PORT; by default one is started here."),
+    ] = None,
+    shard_slice: Annotated[
+        str | None,
+        typer.Option(
+            help="Index the i-th of n slices of the data, as 2/8, to be put together by tpips-index merge.",
+            metavar="I/N",
+        ),
+    ] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="Also read again the pictures of --data that could not be indexed (info --errors)."
+        ),
+    ] = False,
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
     """Index pictures under every aspect asked for, and under "overall".
@@ -70,15 +105,29 @@ def build(
         batch_size=batch_size,
         shard_size=shard_size,
         codes=codes,
+        retry_failed=retry_failed,
         progress=progress,
+        engine=engine,
+        workers=workers,
+        ray_address=ray_address,
+        shard_slice=None if shard_slice is None else _slice(shard_slice),
+        thumbnails=thumbnails,
     )
     with interruptible():
         summary = build_index(config)
-    for line in _build_lines(summary, out):
+    for line in build_lines(summary, out):
         typer.echo(line)
 
 
-def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
+def _slice(given: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", given)
+    if match is None:
+        raise BuildError(f"--shard-slice {given!r} is no slice; give I/N, such as 2/8 for the second of eight")
+    return int(match[1]), int(match[2])
+
+
+def build_lines(summary: BuildSummary, out: Path) -> list[str]:
+    """Return what to tell of a build that has ended."""
     lines = []
     if summary.images or summary.parts:
         rate = summary.images / summary.seconds if summary.seconds else 0.0
@@ -87,6 +136,8 @@ def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
         lines.append(f"added to the images there before: {', '.join(aspect.text for aspect in summary.aspects_added)}")
     if summary.aspects_coded:
         lines.append(f"made codes for approximate search: {', '.join(aspect.text for aspect in summary.aspects_coded)}")
+    if summary.mended:
+        lines.append(f"{summary.mended:,} that could not be indexed before are indexed now, or no longer there")
     if not lines:
         lines.append("nothing was missing")
     if summary.errors:
@@ -96,7 +147,8 @@ def _build_lines(summary: BuildSummary, out: Path) -> list[str]:
     if summary.changed or summary.vanished:
         lines.append(
             f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
-            "keeps them as they were. Restore them, or build a new index with another --out"
+            f"keeps them as they were. Restore them, or take them out: tpips-index remove {out} --vanished, or "
+            "--changed --again and then the same command once more"
         )
     lines.append(f"{out} holds {summary.total_images:,} images")
     return lines

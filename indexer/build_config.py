@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
+from indexer.thumbnails import MAX_SIDE, MIN_SIDE
 from tpips_model.aspects import Aspect, AspectLike
 from tpips_model.errors import TpipsError
 
-__all__ = ["BuildConfig", "BuildError", "BuildSummary"]
+__all__ = ["ENGINE_NAMES", "BuildConfig", "BuildError", "BuildSummary"]
+
+ENGINE_NAMES = ("local", "ray")
 
 
 class BuildError(TpipsError):
@@ -35,6 +38,13 @@ class BuildConfig:
         codes: Whether to make codes for approximate search; ``None`` makes them for large indices, and completes those
             that are there. Lists likewise, for very large ones, unless it is ``False``.
         progress: Whether a progress bar is shown on standard error.
+        engine: What embeds: "local", processes of this machine, or "ray", those of a Ray cluster.
+        workers: How many processes; ``None`` is one for each GPU, and this one alone where there is none.
+        ray_address: The Ray cluster; ``None`` is that of ``RAY_ADDRESS``, or one started on this machine.
+        shard_slice: (i, n) indexes the i-th of n equal slices of the source's shards, from 1 on, to be merged.
+        thumbnails: The longest side in pixels of the small pictures that are stored; ``None`` is that of the index, or
+            none.
+        retry_failed: Whether pictures of ``data`` that the ledger names are read again.
     """
 
     out: Path
@@ -49,11 +59,33 @@ class BuildConfig:
     shard_size: int = DEFAULT_SHARD_SIZE
     codes: bool | None = None
     progress: bool = True
+    engine: str = "local"
+    workers: int | None = None
+    ray_address: str | None = None
+    shard_slice: tuple[int, int] | None = None
+    thumbnails: int | None = None
+    retry_failed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "shard_size"):
-            if getattr(self, name) < 1:
-                raise BuildError(f"{name} must be at least 1, but is {getattr(self, name)}")
+        for name in ("batch_size", "shard_size", "workers"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BuildError(f"{name} must be at least 1, but is {value}")
+        if self.engine not in ENGINE_NAMES:
+            raise BuildError(f"unknown engine {self.engine!r}; known engines: {', '.join(ENGINE_NAMES)}")
+        if self.ray_address is not None and self.engine != "ray":
+            raise BuildError(f"a Ray address is given, and the engine is {self.engine!r}; give --engine ray with it")
+        if self.shard_slice is not None and not 1 <= self.shard_slice[0] <= self.shard_slice[1]:
+            number, count = self.shard_slice
+            raise BuildError(f"--shard-slice {number}/{count} is none of {count} slices; give 1/{count} and so on")
+        if self.retry_failed and (self.data is None or self.shard_slice is not None):
+            raise BuildError(
+                "--retry-failed reads pictures again, so say with --data where they are; slices are merged first"
+            )
+        if self.thumbnails is not None and not MIN_SIDE <= self.thumbnails <= MAX_SIDE:
+            raise BuildError(
+                f"--thumbnails {self.thumbnails} is no side of a small picture; give {MIN_SIDE} to {MAX_SIDE} pixels"
+            )
 
 
 @dataclass(frozen=True)
@@ -66,6 +98,7 @@ class BuildSummary:
         parts: Parts added.
         aspects_added: Aspects whose vectors were added to parts that were there before.
         aspects_coded: Aspects whose codes were made or completed.
+        mended: Ledger lines of before whose pictures are items now, or no longer there.
         total_images: Items in the index now.
         total_errors: Ledger lines in the index now.
         changed: Indexed pictures whose file has another size than when they were indexed.
@@ -78,6 +111,7 @@ class BuildSummary:
     parts: int
     aspects_added: tuple[Aspect, ...]
     aspects_coded: tuple[Aspect, ...]
+    mended: int
     total_images: int
     total_errors: int
     changed: int

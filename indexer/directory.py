@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from indexer.clustering import Clustering, list_dtype
-from indexer.columns import ERROR_SCHEMA, concat_items
+from indexer.columns import ERROR_SCHEMA, LedgerLine, concat_items
 from indexer.file_checks import check_file, check_part, mapped_array, read_parquet, removed_rows
 from indexer.file_names import (
     CLUSTERING_FILE,
@@ -312,6 +312,12 @@ class IndexDirectory:
         """Return the error ledger of all parts: columns ``key`` and ``reason``."""
         tables = [read_parquet(self.path / part.ledger_file, None) for part in self.manifest.parts]
         return pa.concat_tables(tables) if tables else ERROR_SCHEMA.empty_table()
+
+    def part_errors(self, part: PartRecord) -> list[LedgerLine]:
+        """Return the lines of one part's error ledger."""
+        return [
+            LedgerLine(**line) for line in read_parquet(self.path / part.ledger_file, ERROR_SCHEMA.names).to_pylist()
+        ]
 
     def item_path(self, row: Mapping[str, Any]) -> Path:
         """Return the file that holds an item's bytes (a picture, or the tar that holds it), inside its data root.

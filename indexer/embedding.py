@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from indexer.thumbnails import make_thumbnail
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError, ModelError
@@ -25,25 +26,39 @@ _Owner = TypeVar("_Owner")
 
 @dataclass(frozen=True)
 class Decoded(Generic[_Owner]):
-    """A decoded picture and what it belongs to."""
+    """A decoded picture and what it belongs to; a small one of it as a file, if that was asked for."""
 
     owner: _Owner
     image: Image.Image
     width: int
     height: int
+    thumbnail: bytes | None = None
 
 
-def decode(owner: _Owner, data: bytes, embedder: Embedder) -> Decoded[_Owner]:
-    """Decode a picture's bytes, at reduced scale where the embedder says how large it needs them.
+def decode(owner: _Owner, data: bytes, *, at_least: int | None, thumbnail_side: int | None = None) -> Decoded[_Owner]:
+    """Decode a picture's bytes.
+
+    Args:
+        owner: What they belong to.
+        data: The bytes.
+        at_least: The embedder's ``decode_at_least``: a large picture may be decoded at reduced scale.
+        thumbnail_side: The longest side in pixels of the small picture to make of it; ``None`` makes none.
 
     Raises:
         ImageError: They cannot be decoded; the message is the reason alone.
     """
     try:
-        image, (width, height) = to_rgb_with_size(data, at_least=embedder.decode_at_least)
+        image, (width, height) = to_rgb_with_size(data, at_least=at_least)
+        thumbnail = None
+        if thumbnail_side is not None:
+            # The embedder's picture is kept as it is, so that thumbnails change no vector.
+            large_enough = at_least is None or thumbnail_side <= at_least
+            thumbnail = make_thumbnail(
+                image if large_enough else to_rgb_with_size(data, at_least=thumbnail_side)[0], thumbnail_side
+            )
     except ImageError as error:
         raise ImageError(str(error).removeprefix(f"cannot read image bytes ({len(data)} bytes): ")) from error
-    return Decoded(owner, image, width, height)
+    return Decoded(owner, image, width, height, thumbnail)
 
 
 def in_batches(decoded: Iterable[Decoded[_Owner]], batch_size: int) -> Iterator[list[Decoded[_Owner]]]:

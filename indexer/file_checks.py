@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,9 @@ from indexer.manifest import FileRecord, IndexDirectoryError, Manifest, PartReco
 from indexer.quantizer import sub_quantizers
 
 __all__ = ["check_file", "check_part", "mapped_array", "read_parquet", "removed_rows"]
+
+# numpy reads an array's header as a Python expression; damaged ones fail in any of these ways.
+_HEADER_FAULTS = (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError)
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -100,7 +104,7 @@ def _check_array(path: Path, kind: str, shape: tuple[int, ...], advice: str) -> 
                 raise ValueError(f"npy format {version}")
             found, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
             header = stream.tell()
-    except (OSError, ValueError) as error:
+    except (OSError, *_HEADER_FAULTS) as error:
         raise IndexDirectoryError(f"index file {path} is no array file ({error}); {advice}") from error
     size = header + expected.itemsize * math.prod(shape)
     if found != shape or fortran or dtype != expected or path.stat().st_size != size:
@@ -121,7 +125,7 @@ def mapped_array(path: Path, shape: tuple[int, ...], dtype: type[_Scalar]) -> ND
         array: NDArray[_Scalar] = np.load(path, mmap_mode="r", allow_pickle=False)
         if (array.shape, array.dtype) != (shape, np.dtype(dtype)):
             raise ValueError(f"it holds {array.dtype} {array.shape}")
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, EOFError, *_HEADER_FAULTS) as error:
         raise IndexDirectoryError(
             f"index file {path} has changed since the index was opened ({error}); open it again"
         ) from error

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from indexer.build_config import BuildConfig, BuildError
 from indexer.directory import IndexDirectory
-from indexer.manifest import SourceRecord
-from indexer.sources import Source, open_source
+from indexer.indexed_keys import IndexedKeys
+from indexer.manifest import PartRecord, SourceRecord
+from indexer.shard_slice import slice_shards
+from indexer.sources import Indexed, Shard, Source, open_source
 from indexer.sources.keys import plain_step
 from indexer.sources.numbered import NumberedSource
 
@@ -18,10 +21,31 @@ __all__ = ["OpenedSource", "open_index_source"]
 
 @dataclass(frozen=True)
 class OpenedSource:
-    """A source that a build reads, and all sources that the index has with it."""
+    """A source that a build reads, its number among the index's sources, and all of these, itself included."""
 
     source: Source
+    number: int
     records: tuple[SourceRecord, ...]
+
+    def missing_shards(
+        self, before: IndexDirectory | None, parts: Sequence[PartRecord], shard_slice: tuple[int, int] | None
+    ) -> list[Shard]:
+        """Return what is still to be indexed of the source, or of one slice of it, in order.
+
+        Args:
+            before: The index as it was, if there was one.
+            parts: The parts that it has now.
+            shard_slice: (i, n), or ``None`` for all.
+
+        Raises:
+            SourceError: There are no pictures at all.
+            BuildError: The slice has no shard.
+        """
+        names = frozenset(shard for part in parts for shard in part.shards)
+        if shard_slice is not None:
+            return slice_shards(self.source, shard_slice, names)
+        keys = IndexedKeys(before, self.number) if before is not None else frozenset[str]()
+        return self.source.shards(Indexed(keys=keys, shards=names))
 
 
 def open_index_source(config: BuildConfig, out: Path, before: IndexDirectory | None) -> OpenedSource | None:
@@ -38,12 +62,12 @@ def open_index_source(config: BuildConfig, out: Path, before: IndexDirectory | N
         return None
     if before is None:
         source = open_source(config.data, out=out, shard_size=config.shard_size)
-        return OpenedSource(source, (_record(source, out, ""),))
+        return OpenedSource(source, 0, (_record(source, out, ""),))
     records = before.manifest.sources
     for number, (record, root) in enumerate(zip(records, before.data_roots, strict=True)):
         source = open_source(config.data, out=out, shard_size=config.shard_size, root=root)
         if (record.kind, root) == (source.kind, source.root.resolve()):
-            return OpenedSource(NumberedSource(source, number=number, prefix=record.prefix), records)
+            return OpenedSource(NumberedSource(source, number=number, prefix=record.prefix), number, records)
         if source.kind == "folder":  # which takes no notice of a root
             _refuse_overlap(record, root, source)
     source = open_source(config.data, out=out, shard_size=config.shard_size)
@@ -56,7 +80,7 @@ def open_index_source(config: BuildConfig, out: Path, before: IndexDirectory | N
         )
     prefix = _prefix(config.prefix, source, records)
     added = NumberedSource(source, number=len(records), prefix=prefix)
-    return OpenedSource(added, (*records, _record(source, out, prefix)))
+    return OpenedSource(added, len(records), (*records, _record(source, out, prefix)))
 
 
 def _refuse_overlap(record: SourceRecord, root: Path, source: Source) -> None:

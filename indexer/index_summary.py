@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from indexer.directory import IndexDirectory
 from indexer.file_names import codes_file, lists_file, quantizer_file, vectors_file
-from indexer.vector_check import aspects_of_one_vector, check_vectors
+from indexer.vector_check import check_vectors
+from indexer.verify_vectors import aspects_of_one_vector
 from tpips_model.aspects import Aspect
 
 __all__ = ["AspectSummary", "IndexSummary", "codes_bytes", "lists_bytes", "summarise"]
@@ -51,8 +52,9 @@ class IndexSummary:
         fingerprint: The model's fingerprint.
         dim: D.
         recommended_overall_penalty: The model's.
-        source: Kind and folder of the pictures.
-        images: How many items.
+        source: Kind and folder of the pictures; of several sources, separated by commas.
+        images: How many items, removed ones left out.
+        removed: How many items are removed and stored still, until ``compact`` drops them.
         parts: How many parts.
         errors: How many ledger lines.
         errors_by_reason: How many ledger lines of each kind of reason, most frequent first.
@@ -72,6 +74,7 @@ class IndexSummary:
     recommended_overall_penalty: float
     source: str
     images: int
+    removed: int
     parts: int
     errors: int
     errors_by_reason: dict[str, int]
@@ -88,11 +91,11 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
 
     Args:
         index: The index.
-        read_vectors: Also check every vector, quantizer and clustering, and look for aspects under which all vectors
-            are the same.
+        read_vectors: Also check items, vectors, codes and lists, as ``tpips-index verify`` does, and look for aspects
+            under which all vectors are the same.
 
     Raises:
-        IndexDirectoryError: A part cannot be read, or a vector is damaged.
+        IndexDirectoryError: A part cannot be read, or something in it is damaged.
     """
     manifest = index.manifest
     complete = set(index.aspects)
@@ -108,8 +111,11 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         fingerprint=manifest.model.fingerprint,
         dim=index.dim,
         recommended_overall_penalty=manifest.model.recommended_overall_penalty,
-        source=f"{manifest.source.kind}:{index.data_root}",
-        images=index.rows,
+        source=", ".join(
+            f"{source.kind}:{root}" for source, root in zip(manifest.sources, index.data_roots, strict=True)
+        ),
+        images=index.live_count,
+        removed=index.rows - index.live_count,
         parts=len(manifest.parts),
         errors=sum(part.errors for part in manifest.parts),
         errors_by_reason={reason: len(keys) for reason, keys in frequent_first},

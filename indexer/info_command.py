@@ -23,7 +23,7 @@ def info(
     directory: Annotated[Path, typer.Argument(help="The index directory.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     verify: Annotated[
-        bool, typer.Option(help="Also check every file's checksum and every vector, and look for a broken model.")
+        bool, typer.Option(help="Also check checksums, vectors, items and codes; tpips-index verify checks more.")
     ] = False,
     errors: Annotated[
         bool, typer.Option("--errors", help="Also list every picture that could not be indexed, with its reason.")
@@ -57,6 +57,7 @@ def _info_tables(summary: IndexSummary) -> list[Table]:
         ("recommended overall penalty", f"{summary.recommended_overall_penalty:g}"),
         ("source", summary.source),
         ("images", f"{summary.images:,} in {summary.parts:,} part{'s' if summary.parts != 1 else ''}"),
+        *([("removed", f"{summary.removed:,}, stored still")] if summary.removed else []),
         ("errors", f"{summary.errors:,}"),
         ("lists", f"{summary.lists:,}, {summary.lists_bytes:,} bytes" if summary.lists_bytes else "none"),
     ):

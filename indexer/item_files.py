@@ -53,6 +53,8 @@ def item_path(roots: Sequence[Path], row: Mapping[str, Any]) -> Path:
     Raises:
         IndexDirectoryError: The item's ``file`` leads outside its data root, or in circles.
     """
+    if not row["file"]:
+        raise IndexDirectoryError(f"item {row['key']!r} has no picture: its vectors were imported without one")
     source, inside = split_number(row["file"])
     name = PurePosixPath(inside)
     safe = source < len(roots) and "\0" not in inside and not name.is_absolute() and ".." not in name.parts

@@ -29,12 +29,16 @@ class PictureState:
 
 
 def picture_state(index: IndexDirectory) -> PictureState:
-    """Look at every indexed picture's file, without reading it."""
+    """Look at the file of every indexed picture that is not removed, without reading it."""
     changed: list[str] = []
     vanished: list[str] = []
     sizes: dict[str, int | None] = {}
+    first = 0
     for part in index.manifest.parts:
-        for row in index.part_items(part, ["key", "file", "member", "offset", "size"]).to_pylist():
+        rows = index.part_items(part, ["key", "file", "member", "offset", "size"]).to_pylist()
+        removed = set((index.removed_rows - first).tolist()) if part.removed else ()
+        first += part.rows
+        for row in (row for number, row in enumerate(rows) if row["file"] and number not in removed):
             if row["file"] not in sizes:
                 sizes[row["file"]] = _size(index, row)
             size = sizes[row["file"]]

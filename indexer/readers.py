@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import weakref
 from pathlib import Path
 
 from indexer.durable import make_folder, write_durably, write_failure
@@ -22,10 +23,7 @@ class EpochLock:
     """A shared lock on an epoch, held until it is collected."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
+        weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def take(cls, index: Path, epoch: int) -> EpochLock | None:

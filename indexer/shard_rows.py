@@ -2,91 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.columns import Item, LedgerLine
-from indexer.embedding import Decoded, decode, embed, in_batches
-from indexer.sources.source import BadSample, Sample
+from indexer.embedding import Decoded, decode
+from indexer.sources.source import BadSample, Sample, Shard, Source
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError
 
-__all__ = ["ShardRows", "embed_shard"]
+__all__ = ["ShardJob", "ShardRows"]
+
+# What the rows of a Python object per item take, roughly; vectors and thumbnails are counted.
+_BYTES_PER_ITEM = 1000
 
 
 @dataclass(frozen=True)
 class ShardRows:
-    """What a part will hold: row i of every vector array belongs to item i."""
+    """What a part will hold: row i of every vector array, and thumbnail i, belong to item i."""
 
     items: list[Item]
     errors: list[LedgerLine]
     vectors: dict[Aspect, NDArray[np.float32]]
+    thumbnails: list[bytes] | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of items and ledger lines."""
+        return [item.key for item in self.items] + [line.key for line in self.errors]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the rows take."""
+        vectors = sum(rows.nbytes for rows in self.vectors.values())
+        return vectors + sum(map(len, self.thumbnails or ())) + _BYTES_PER_ITEM * (len(self.items) + len(self.errors))
 
 
-def embed_shard(
-    samples: Iterable[Sample | BadSample],
-    embedder: Embedder,
-    aspects: Sequence[Aspect],
-    *,
-    batch_size: int,
-    taken: Set[str],
-    advance: Callable[[Sample | BadSample], None],
-) -> ShardRows:
-    """Decode and embed a shard's samples under all aspects in one pass.
+@dataclass(frozen=True)
+class ShardJob:
+    """How shards become rows; the same wherever it is done.
 
-    Args:
-        samples: The shard's samples in order.
-        embedder: The model.
+    Attributes:
+        source: Where the shards are read.
         aspects: A aspects.
         batch_size: How many pictures are embedded at once.
-        taken: Keys of items that the index holds already; a sample of such a key becomes a ledger line.
-        advance: Called with each sample once it is dealt with.
+        thumbnail_side: The longest side of the small pictures that are made, if any.
     """
-    items: list[Item] = []
-    errors: list[LedgerLine] = []
-    blocks = [np.empty((0, len(aspects), embedder.dim), np.float32)]
-    for batch in in_batches(_decoded(samples, embedder, taken, errors, advance), batch_size):
-        vectors, refused = embed(embedder, batch, aspects)
-        blocks.append(vectors)
+
+    source: Source
+    aspects: tuple[Aspect, ...]
+    batch_size: int
+    thumbnail_side: int | None = None
+
+    def work(self, task: Shard, embedder: Embedder, taken: Container[str]) -> _ShardWork:
+        """Begin a shard.
+
+        Args:
+            task: The shard.
+            embedder: The model.
+            taken: Keys of items that the index holds already; a sample of such a key becomes a ledger line.
+        """
+        return _ShardWork(self, task, embedder, taken)
+
+
+class _ShardWork:
+    def __init__(self, job: ShardJob, shard: Shard, embedder: Embedder, taken: Container[str]) -> None:
+        self.name = shard.name
+        self.aspects = job.aspects
+        self._job = job
+        self._shard = shard
+        self._at_least = embedder.decode_at_least
+        self._taken = taken
+        self._seen: dict[str, str] = {}
+        self._items: list[Item] = []
+        self._errors: list[LedgerLine] = []
+        self._thumbnails: list[bytes] = []
+        self._blocks = [np.empty((0, len(job.aspects), embedder.dim), np.float32)]
+
+    def read(self) -> Iterator[tuple[Sample | BadSample, bytes | None]]:
+        for sample in self._job.source.read(self._shard):
+            if isinstance(sample, BadSample):
+                yield sample, None
+            else:
+                yield replace(sample, data=b""), sample.data  # the bytes are let go once they are decoded
+
+    def decode(self, owner: Sample, data: bytes) -> Decoded[Sample]:
+        return decode(owner, data, at_least=self._at_least, thumbnail_side=self._job.thumbnail_side)
+
+    def accept(self, owner: Sample | BadSample, outcome: Decoded[Sample] | ImageError | None) -> Decoded[Sample] | None:
+        if isinstance(owner, BadSample):
+            reason = owner.reason
+        elif owner.key in self._taken or owner.key in self._seen:
+            reason = f"{_place(owner)} has the key of an earlier picture{_earlier(self._seen.get(owner.key))}"
+        elif isinstance(outcome, Decoded):
+            self._seen[owner.key] = _place(owner)
+            return outcome
+        else:
+            reason = str(outcome)
+        self._errors.append(LedgerLine(owner.key, reason))
+        return None
+
+    def take(self, batch: list[Decoded[Sample]], vectors: NDArray[np.float32], refused: dict[int, str]) -> None:
+        self._blocks.append(vectors)
         for position, picture in enumerate(batch):
             if position in refused:
-                errors.append(LedgerLine(picture.owner.key, refused[position]))
-            else:
-                items.append(_item(picture))
-            advance(picture.owner)
-    # One aspect at a time, so that at most one extra copy of a part's vectors is in memory.
-    return ShardRows(items, errors, {a: np.concatenate([b[:, i] for b in blocks]) for i, a in enumerate(aspects)})
+                self._errors.append(LedgerLine(picture.owner.key, refused[position]))
+                continue
+            self._items.append(_item(picture))
+            if picture.thumbnail is not None:
+                self._thumbnails.append(picture.thumbnail)
 
+    def reached(self, owner: Any) -> int | None:
+        return owner.offset + owner.size if isinstance(owner, Sample) and owner.offset is not None else None
 
-def _decoded(
-    samples: Iterable[Sample | BadSample],
-    embedder: Embedder,
-    taken: Set[str],
-    errors: list[LedgerLine],
-    advance: Callable[[Sample | BadSample], None],
-) -> Iterator[Decoded[Sample]]:
-    seen: dict[str, str] = {}
-    for sample in samples:
-        picture = None
-        if isinstance(sample, BadSample):
-            reason = sample.reason
-        elif sample.key in taken or sample.key in seen:
-            reason = f"{_place(sample)} has the key of an earlier picture{_earlier(seen.get(sample.key))}"
-        else:
-            try:
-                picture = decode(sample, sample.data, embedder)
-            except ImageError as error:
-                reason = str(error)
-        if picture is None:
-            errors.append(LedgerLine(sample.key, reason))
-            advance(sample)
-        else:
-            seen[sample.key] = _place(picture.owner)
-            yield picture
+    def result(self) -> ShardRows:
+        # One aspect at a time, so that at most one extra copy of a part's vectors is in memory.
+        vectors = {a: np.concatenate([b[:, i] for b in self._blocks]) for i, a in enumerate(self.aspects)}
+        thumbnails = self._thumbnails if self._job.thumbnail_side is not None else None
+        return ShardRows(self._items, self._errors, vectors, thumbnails)
 
 
 def _place(sample: Sample) -> str:

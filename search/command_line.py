@@ -12,18 +12,27 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.command_line import app
+from search.duplicates_command import duplicates
 from search.hits import Hits
+from search.milvus_command import push
 from search.page import write_page
+from search.remove_command import remove
 from search.searcher import Searcher
 from search.term_text import parse_term_text
 from tpips_model.terminal import printable, run_command
 
 __all__ = ["app", "main"]
 
+app.command()(remove)
+app.command()(duplicates)
+app.command()(push)
+
 
 @app.command()
 def query(
-    directory: Annotated[Path, typer.Argument(help="The index directory.")],
+    directory: Annotated[
+        str, typer.Argument(metavar="INDEX", help="The index directory, or milvus://HOST:PORT/COLLECTION.")
+    ],
     term: Annotated[
         list[str],
         typer.Option(

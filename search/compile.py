@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -79,10 +80,13 @@ def compile_query(terms: Sequence[EmbeddedTerm], overall_penalty: float = 0.0) -
                 total[slug] = total[slug] + vector if slug in total else vector
         # Unit vectors: no score, and no term's share of one, exceeds this. Doubled for rounding.
         bound = 2.0 * sum(abs(term.weight) for term in terms) * (1.0 + abs(overall_penalty))
-    if not (np.isfinite(bound) and all(np.isfinite(vector).all() for vector in total.values())):
+        # In between, a vector is neither zero nor infinite; else its components tell.
+        squares = {slug: float(vector.dot(vector)) for slug, vector in total.items()}
+    finite = (squares[slug] < math.inf or np.isfinite(vector).all() for slug, vector in total.items())
+    if not (math.isfinite(bound) and all(finite)):
         raise QueryError("the weights are so large that the scores overflow; give weights around 1")
     # An aspect whose terms cancel need not be scanned.
-    vectors = {slug: vector for slug, vector in total.items() if vector.any()}
+    vectors = {slug: vector for slug, vector in total.items() if squares[slug] > 0.0 or vector.any()}
     if not vectors:
         raise QueryError(
             "the terms of the query cancel each other out, so that no item scores above another; change a weight"

@@ -39,6 +39,8 @@ SHARED_BLOCK_BYTES = 1 << 21
 MIN_BLOCK_ROWS = 1024
 # Fewer selected rows than one in so many are copied out and scored; more are scored where they lie, with the others.
 GATHER_BELOW = 1 / 6
+# A thread that scans fewer bytes than this takes longer to start than to scan.
+MIN_THREAD_BYTES = 1 << 21
 RESCORE_ROWS = 4096
 
 _Block = tuple[int, list[Piece]]
@@ -97,7 +99,7 @@ def exact_top_k_batch(
         return [TopK(np.empty(0, np.int64), np.empty(0, np.float64)) for _ in queries]
     scaled = [ScaledQuery.of(query, row_norm=row_norm) for query in queries]
     wanted = [min(k, chosen) for k in counts]
-    found = _scan(store, scaled, wanted, rows, threads or default_threads())
+    found = _scan_few(store, scaled, wanted, rows) or _scan(store, scaled, wanted, rows, threads)
     return [
         rescored(store, query, candidates.rows, k) for query, candidates, k in zip(queries, found, wanted, strict=True)
     ]
@@ -110,7 +112,9 @@ def exact_scores(store: StoredVectors, query: Vectors, rows: NDArray[np.int64]) 
         chunk = slice(start, start + RESCORE_ROWS)
         for slug, vector in query.items():
             # Not a matrix product: BLAS sums in an order that depends on a row's place.
-            scores[chunk] += (store.gather(slug, rows[chunk]) * vector).sum(axis=1)
+            products = store.gather(slug, rows[chunk])
+            products *= vector
+            scores[chunk] += np.add.reduce(products, axis=1)
     return scores
 
 
@@ -134,15 +138,41 @@ def rescored(store: StoredVectors, query: Vectors, rows: NDArray[np.int64], k: i
     return TopK(rows[best], scores[best])
 
 
+def _scan_few(
+    store: StoredVectors, queries: Sequence[ScaledQuery], counts: Sequence[int], rows: NDArray[np.int64] | None
+) -> list[Candidates]:
+    """Return what ``_scan`` does, by numpy on this thread, where rows are so few that they are held in float32."""
+    aspects = {slug: store.singles(slug) for slug in dict.fromkeys(slug for query in queries for slug in query.vectors)}
+    found = []
+    for k, query in zip(counts, queries, strict=True):
+        scores = np.zeros(store.rows, np.float32)
+        for slug, vector in query.vectors.items():
+            singles = aspects[slug]
+            if singles is None:
+                return []
+            with np.errstate(invalid="ignore"):  # told as an error below
+                # Not a matrix product: BLAS would wake its threads for it.
+                scores += np.einsum("nd,d->n", singles, vector)
+        if rows is not None:
+            scores = scores[rows]
+        if not np.isfinite(scores).all():
+            raise IndexDirectoryError(DAMAGED)
+        candidates = Candidates(k, query.slack)
+        candidates.offer(scores, 0 if rows is None else rows)
+        found.append(candidates)
+    return found
+
+
 def _scan(
     store: StoredVectors,
     queries: Sequence[ScaledQuery],
     counts: Sequence[int],
     rows: NDArray[np.int64] | None,
-    threads: int,
+    threads: int | None,
 ) -> list[Candidates]:
     """Return for each query rows among which are the k best and all that tie with them."""
     chosen = store.rows if rows is None else len(rows)
+    threads = threads or default_threads()
     block_bytes = BLOCK_BYTES if len(queries) == 1 else SHARED_BLOCK_BYTES
     block_rows = max(MIN_BLOCK_ROWS, min(block_bytes // (2 * store.dim), chosen // (4 * threads)))
     work: list[_Block] | list[NDArray[np.int64]]
@@ -150,7 +180,8 @@ def _scan(
         work = [rows[start : start + block_rows] for start in range(0, chosen, block_rows)]
     else:
         work = list(store.blocks(block_rows))
-    workers = min(threads, len(work))
+    scanned = 2 * store.dim * chosen * sum(len(query.vectors) for query in queries)
+    workers = min(threads, len(work), max(1, scanned // MIN_THREAD_BYTES))
     tasks = _Shared(work)
 
     def run(_: int) -> list[Candidates]:

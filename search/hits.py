@@ -183,14 +183,17 @@ class Hits(Sequence[Hit]):
                 "row": hit.row,
                 "contributions": list(hit.contributions),
                 "duplicates": list(hit.duplicates),
-                "metadata": {name: _json_value(value) for name, value in hit.metadata.items()},
+                "metadata": {
+                    name: value if type(value) in _JSON_TYPES else _json_value(value)
+                    for name, value in hit.metadata.items()
+                },
             }
             for hit in self._hits
         ]
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return the query and its hits as JSON: the attributes of ``Hits`` by their names, and hits."""
-        record = {
+    def to_record(self) -> dict[str, Any]:
+        """Return the query and its hits, JSON types only: the attributes of ``Hits`` by their names, and hits."""
+        return {
             "terms": [{"image": term.label, "aspect": term.aspect.text, "weight": term.weight} for term in self.terms],
             "overall_penalty": self.overall_penalty,
             "total": self.total,
@@ -204,7 +207,10 @@ class Hits(Sequence[Hit]):
             "probed": self.probed,
             "hits": self.to_records(),
         }
-        return json.dumps(record, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return ``to_record`` as JSON."""
+        return json.dumps(self.to_record(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table: rank, key, score, row, ``contribution_<n>`` per term from 1, and the metadata columns.
@@ -232,6 +238,10 @@ class Hits(Sequence[Hit]):
         from search.page import render_fragment
 
         return render_fragment(self)
+
+
+# What JSON writes as it is; a float may be no number.
+_JSON_TYPES = frozenset({str, int, bool, type(None)})
 
 
 def _json_value(value: Any) -> Any:

@@ -2,78 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.columns import ITEM_SCHEMA, concat_items
 from indexer.manifest import items_file
+from search.keys import Keys
 
 __all__ = ["Items", "Keys"]
 
-# Comparing a word with every key takes a second per 100,000 keys; beyond this the suggestions come from the first.
-MAX_COMPARED = 20_000
-MAX_SUGGESTIONS = 3
 # Arrow makes a new list of names each time it is asked.
 _OWN_COLUMNS = frozenset(ITEM_SCHEMA.names)
-
-
-class Keys(Sequence[str]):
-    """The keys of an index in row order; a sequence that stays in Arrow's memory."""
-
-    def __init__(self, column: pa.ChunkedArray) -> None:
-        # Large strings: the keys of tens of millions of items exceed the 2 GiB that a plain string array holds.
-        self._column = pa.concat_arrays(column.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())])
-
-    def __len__(self) -> int:
-        return len(self._column)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[row] for row in range(*index.indices(len(self)))]
-        key: str = self._column[range(len(self))[index]].as_py()
-        return key
-
-    def __iter__(self) -> Iterator[str]:
-        return (key.as_py() for key in self._column)
-
-    def __contains__(self, key: object) -> bool:
-        return self.row(key) is not None
-
-    def row(self, key: object) -> int | None:
-        """Return the row of an item, or ``None`` if no item has this key."""
-        if not isinstance(key, str) or _has_surrogate(key):
-            return None
-        row = pc.index(self._column, pa.scalar(key, pa.large_string())).as_py()
-        return None if row < 0 else int(row)
-
-    def near(self, key: str) -> list[str]:
-        """Return a few keys that look like ``key``: those that hold it, else those spelt alike."""
-        stem = key.replace("\\", "/").rsplit("/", 1)[-1].rsplit(".", 1)[0]
-        if stem and not _has_surrogate(stem):
-            holding = self._column.filter(pc.match_substring(self._column, stem, ignore_case=True))
-            if len(holding):
-                return holding.slice(0, MAX_SUGGESTIONS).to_pylist()
-        return difflib.get_close_matches(key, self._column.slice(0, MAX_COMPARED).to_pylist(), MAX_SUGGESTIONS)
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+# Taking rows out of Arrow's memory costs more than a search of few; so many bytes of records, by estimate, are kept.
+KEPT_BYTES = 32 << 20
+_DICT_BYTES = 1 << 10
 
 
 class Items:
@@ -85,15 +36,17 @@ class Items:
 
     def __init__(self, index: IndexDirectory) -> None:
         self._index = index
+        self._kept: dict[int, dict[str, Any]] = {}
+        self._lock = threading.Lock()
 
     @cached_property
     def keys(self) -> Keys:
-        """The keys in row order."""
-        return Keys(self._index.items(["key"])["key"])
+        """The items' keys; those of removed items are found by their rows alone."""
+        return Keys(self._index.items(["key"])["key"], live=self._index.live_rows())
 
     @property
     def count(self) -> int:
-        """N, the number of items."""
+        """N, the number of stored items, removed ones included."""
         return self._index.rows
 
     @cached_property
@@ -125,15 +78,34 @@ class Items:
         # In one piece: taking rows out of many chunks costs several times as much.
         return self._index.items().combine_chunks()
 
+    @cached_property
+    def _room(self) -> int:
+        """How many records are kept."""
+        # Values take several times as many bytes in a dictionary as in a column.
+        return int(KEPT_BYTES // (_DICT_BYTES + 4 * self._table.nbytes // max(self.count, 1)))
+
     def records(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """Return all columns of the given rows, one dictionary a row."""
-        records: list[dict[str, Any]] = self._table.take(pa.array(rows, pa.int64())).to_pylist()
-        return records
+        """Return all columns of the given rows, one dictionary a row, the caller's own."""
+        wanted = rows.tolist()
+        kept = [self._kept.get(row) for row in wanted]
+        missing = sorted({row for row, record in zip(wanted, kept, strict=True) if record is None})
+        if not missing:
+            return [record.copy() for record in kept if record is not None]
+        found = dict(zip(missing, self._table.take(pa.array(missing, pa.int64())).to_pylist(), strict=True))
+        with self._lock:
+            if len(self._kept) + len(found) > self._room:
+                self._kept.clear()
+            if len(found) <= self._room:
+                self._kept.update(found)
+        return [(found[row] if record is None else record).copy() for row, record in zip(wanted, kept, strict=True)]
 
     @staticmethod
-    def metadata(record: dict[str, Any]) -> dict[str, Any]:
+    def metadata(record: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns that came with the data, without the index's own."""
-        return {name: value for name, value in record.items() if name not in _OWN_COLUMNS}
+        metadata = dict(record)
+        for name in _OWN_COLUMNS:
+            metadata.pop(name, None)
+        return metadata
 
 
 def _schema(path: Path) -> pa.Schema:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from indexer import IndexDirectory
 from search.compile import CompiledQuery, EmbeddedTerm, compile_query, slugs_needed
 from search.items import Items
+from search.milvus_address import is_milvus_address
 from search.query_image import QueryImage, find_image, stored_unit_vectors
 from search.terms import Term
 from search.vectors import StoredVectors
@@ -75,7 +76,12 @@ class QueryPreparer:
         if wanted.slug in self._by_slug:
             return self._by_slug[wanted.slug]
         incomplete = wanted.slug in {known.slug for known in self._index.manifest.aspects}
-        command = f"tpips-index build --out {shlex.quote(str(self._index.path))} --aspect {shlex.quote(wanted.text)}"
+        where = str(self._index.path)
+        pushed = is_milvus_address(where)
+        command = (
+            f"tpips-index build --out {'INDEX' if pushed else shlex.quote(where)} --aspect {shlex.quote(wanted.text)}"
+        )
+        command += f", and then tpips-index push INDEX {shlex.quote(where)} --replace" if pushed else ""
         raise AspectError(
             f"aspect {wanted.text!r} is {'only partly' if incomplete else 'not'} indexed; indexed aspects: "
             f"{', '.join(repr(known.text) for known in self._by_slug.values()) or 'none'}. To add it: {command}"

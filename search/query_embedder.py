@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import IndexDirectory
+from indexer.imported_model import loadable_model
 from search.query_image import QueryImage, embed_pictures
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder
@@ -30,11 +31,23 @@ class QueryEmbedder:
     """
 
     def __init__(self, index: IndexDirectory, model: Embedder | None) -> None:
+        # Not the index itself, whose superseded files would stay for as long as the model does.
+        self._path, self._record = index.path, index.manifest.model
         if model is not None:
-            _check_model(index, model)
-        self._index = index
+            self._check(model)
+        self._given = model
         self._model = model
         self._lock = threading.Lock()
+
+    def of_index(self, index: IndexDirectory) -> QueryEmbedder:
+        """Return what embeds for another version of the index: this, unless it was made anew by another model.
+
+        Raises:
+            ModelError: The model that was given, and not loaded by name, is not the one that made the index.
+        """
+        if index.manifest.model == self._record:
+            return self
+        return QueryEmbedder(index, self._given)
 
     def __call__(self, images: Sequence[QueryImage], aspects: Sequence[Aspect]) -> list[dict[str, NDArray[np.float64]]]:
         """Return the unit vectors (D,) of each picture by the aspects' slugs.
@@ -45,18 +58,17 @@ class QueryEmbedder:
         """
         with self._lock:
             if self._model is None:
-                model = load_embedder(self._index.manifest.model.name)
-                _check_model(self._index, model)
+                model = load_embedder(loadable_model(self._record.name))
+                self._check(model)
                 self._model = model
             return embed_pictures(images, aspects, self._model)
 
-
-def _check_model(index: IndexDirectory, model: Embedder) -> None:
-    record = index.manifest.model
-    if (model.fingerprint, model.dim) != (record.fingerprint, record.dim):
-        raise ModelError(
-            f"the index {index.path} was made by the model {record.name!r} (fingerprint {record.fingerprint}, "
-            f"{record.dim} dimensions), and pictures would be embedded by {model.name!r} (fingerprint "
-            f"{model.fingerprint}, {model.dim} dimensions), whose vectors cannot be compared with it; use the model "
-            "that made the index, query by keys alone, or build a new index"
-        )
+    def _check(self, model: Embedder) -> None:
+        record = self._record
+        if (model.fingerprint, model.dim) != (record.fingerprint, record.dim):
+            raise ModelError(
+                f"the index {self._path} was made by the model {record.name!r} (fingerprint {record.fingerprint}, "
+                f"{record.dim} dimensions), and pictures would be embedded by {model.name!r} (fingerprint "
+                f"{model.fingerprint}, {model.dim} dimensions), whose vectors cannot be compared with it; use the "
+                "model that made the index, query by keys alone, or build a new index"
+            )

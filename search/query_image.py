@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -146,8 +147,9 @@ def stored_unit_vectors(
     Raises:
         IndexDirectoryError: A vector is not finite, or zero.
     """
-    vectors = {slug: store.gather(slug, np.array([row], np.int64))[0] for slug in slugs}
-    norms = {slug: float(np.linalg.norm(vector)) for slug, vector in vectors.items()}
+    vectors = {slug: store.vector(slug, row) for slug in slugs}
+    # What np.linalg.norm computes, at a third of its cost for so short a vector.
+    norms = {slug: math.sqrt(vector.dot(vector)) for slug, vector in vectors.items()}
     if not all(0.0 < norm < np.inf for norm in norms.values()):  # also true of NaN
         raise IndexDirectoryError(
             f"the stored vectors of {key!r} are damaged (tpips-index info --verify tells which); build the index anew"

@@ -25,6 +25,8 @@ __all__ = ["DAMAGED", "ROW_NORM", "RowScorer", "ScaledQuery"]
 ROW_NORM = 1.01
 DAMAGED = "the index's stored vectors are damaged (tpips-index info --verify tells which); build the index anew"
 _UNIT_ROUNDOFF = 2.0**-24
+# Where the squares of a vector of this norm are still far from vanishing.
+_TINY = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +46,14 @@ class ScaledQuery:
     @classmethod
     def of(cls, query: Vectors, *, row_norm: float = ROW_NORM) -> ScaledQuery:
         """Scale a query, float64 (D,) by slug, at least one, not all zero."""
-        # Tiny and huge weights must stay inside float32. First the largest component, so that the norms themselves
-        # cannot overflow.
-        peak = max(math.frexp(float(np.abs(vector).max()))[1] for vector in query.values())
-        small = {slug: np.ldexp(vector, -peak) for slug, vector in query.items()}
-        total = math.frexp(sum(float(np.linalg.norm(vector)) for vector in small.values()))[1]
+        # Tiny and huge weights must stay inside float32. First the largest component where the norms themselves could
+        # overflow or vanish.
+        small, peak, norm = query, 0, _norms(query)
+        if not _TINY < norm < 1.0 / _TINY:
+            peak = max(math.frexp(float(np.abs(vector).max()))[1] for vector in query.values())
+            small = {slug: np.ldexp(vector, -peak) for slug, vector in query.items()}
+            norm = _norms(small)
+        total = math.frexp(norm)[1]
         # Whatever the order of summation, a float32 inner product of W terms with a query rounded to float32 errs by
         # at most γ(W + 1) Σ|q||x| ≤ γ(W + 1) Σ_a‖q_a‖‖x_a‖ (Higham, Accuracy and Stability, section 3.1), with
         # γ(n) = nu / (1 − nu). Both the row and the k-th best may be off. 1e-30 covers underflow.
@@ -60,6 +65,11 @@ class ScaledQuery:
     def unscaled(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return scores on the scale of the query as it was given."""
         return np.ldexp(scores.astype(np.float64), -self.exponent)
+
+
+def _norms(query: Vectors) -> float:
+    with np.errstate(over="ignore"):  # infinite then, and seen to be
+        return sum(math.sqrt(vector.dot(vector)) for vector in query.values())
 
 
 class RowScorer:

@@ -44,8 +44,9 @@ def is_query_image(
     """
     same = np.zeros(len(rows), bool)
     for image in images:
-        same |= rows == image.row if image.row is not None else False
-        same |= _same_vectors(image, rows, store)
+        if image.row is not None:
+            same |= rows == image.row
+        same[~same] = _same_vectors(image, rows[~same], store)
         same[~same] = _same_bytes(image, rows[~same], items, index)
     return same
 
@@ -54,8 +55,12 @@ def _same_vectors(image: QueryImage, rows: NDArray[np.int64], store: StoredVecto
     same = np.ones(len(rows), bool)
     for slug, vector in image.vectors.items():
         # Aspect by aspect, only for those still in question: mostly none.
-        distances = np.linalg.norm(store.gather(slug, rows[same]) - vector, axis=1)
-        same[same] = distances <= SAME_VECTOR_DISTANCE
+        if not same.any():
+            break
+        apart = store.gather(slug, rows[same])
+        apart -= vector
+        apart *= apart
+        same[same] = np.sqrt(np.add.reduce(apart, axis=1)) <= SAME_VECTOR_DISTANCE
     return same
 
 

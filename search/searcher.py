@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from indexer import IndexDirectory, IndexDirectoryError
-from search.answer import Answer, Answerer, Page, make_page
+from indexer.item_files import DataRoot
+from search.answer import make_page
 from search.device_choice import chosen_devices
-from search.engine import Engine
-from search.exact import exact_scores
-from search.hits import Hit, Hits, QueryFacts, QueryTerm
-from search.items import Items, Keys
+from search.hits import Hits
+from search.items import Keys
 from search.joint_codes import DEFAULT_CODES_MEMORY
-from search.prepared_query import PreparedQuery, PreparedTerm, QueryPreparer
+from search.milvus_address import MilvusError, is_milvus_address
+from search.milvus_index import MilvusIndex
+from search.milvus_opened import opened_collection
+from search.opened_index import OpenedIndex
 from search.query_embedder import QueryEmbedder
-from search.selection import Selection, Selections, Where
+from search.selection import Where
 from search.terms import QueryError, Term, TermLike, finite_number, parse_terms
-from search.vectors import StoredVectors
-from tpips_model.aspects import OVERALL, Aspect, AspectLike
+from tpips_model.aspects import Aspect, AspectLike
 from tpips_model.embedder import Embedder
 from tpips_model.errors import AspectError
 from tpips_model.images import ImageLike
 
 __all__ = ["Searcher"]
-
-# How many items tell how an index's scores are spread.
-SAMPLE = 10_000
 
 
 class Searcher:
@@ -52,16 +50,15 @@ class Searcher:
         model: Embedder | None = None,
         device: str | Sequence[str] | None = None,
         codes_memory: int = DEFAULT_CODES_MEMORY,
+        data_root: DataRoot | None = None,
     ) -> None:
         """Search an opened index; ``Searcher.open`` is the usual way."""
-        embedder = QueryEmbedder(index, model)
-        self.index = index
-        self._items = Items(index)
-        self._store = StoredVectors.of_index(index)
-        self._selections = Selections(self._items)
-        self._preparer = QueryPreparer(index, self._items, self._store, embedder)
-        engine = Engine(self._store, index, devices=chosen_devices(device), codes_memory=codes_memory)
-        self._answerer = Answerer(engine, self._store, self._items, index)
+        self._embedder = QueryEmbedder(index, model)
+        self._data_root = data_root
+        self._devices, self._codes_memory = chosen_devices(device), codes_memory
+        self._lock = threading.Lock()
+        # Queries take it once, so that each sees one version throughout.
+        self._opened = self._open(index)
 
     @classmethod
     def open(
@@ -69,16 +66,17 @@ class Searcher:
         path: str | os.PathLike[str],
         *,
         model: Embedder | None = None,
-        data_root: str | os.PathLike[str] | None = None,
+        data_root: DataRoot | None = None,
         device: str | Sequence[str] | None = None,
         codes_memory: int = DEFAULT_CODES_MEMORY,
     ) -> Searcher:
-        """Open an index directory.
+        """Open an index directory, or what ``tpips-index push`` made of one in Milvus.
 
         Args:
-            path: The directory.
+            path: The directory, or an address such as ``"milvus://localhost:19530/paintings"`` (docs/milvus.md).
             model: Embeds pictures instead of the model that the index names; it must have the same fingerprint.
-            data_root: Where the pictures are now, if not where they were indexed.
+            data_root: Where the pictures are now, if not where they were indexed; for an index of several sources also
+                a mapping from their prefixes. A Milvus collection does not know where they were.
             device: Where exact scans run: by default the CPU; "cuda", "cuda:0,cuda:1" or "auto" for GPUs.
             codes_memory: Bound in bytes on the codes that approximate searches hold in memory, one set for each
                 combination of aspects; the set that a query needs is always held.
@@ -87,15 +85,57 @@ class Searcher:
             IndexDirectoryError: There is no index, or it is damaged or of a newer format version.
             ModelError: ``model`` is not the one that made the index.
             DeviceError: There is no such GPU.
+            MilvusError: The collection cannot be reached, or is not a finished push.
         """
-        for what, given in (("an index", path), ("the data root", data_root if data_root is not None else "")):
+        moved = data_root.values() if isinstance(data_root, Mapping) else [] if data_root is None else [data_root]
+        for what, given in (("an index", path), *(("the data root", root) for root in moved)):
             if not isinstance(given, (str, os.PathLike)):
                 raise IndexDirectoryError(f"{what} must be given as a path, not {type(given).__name__}")
-        index = IndexDirectory.open(path, data_root=data_root)
-        return cls(index, model=model, device=device, codes_memory=codes_memory)
+        index: Any  # a collection stands in for a directory
+        if is_milvus_address(path):
+            if device not in (None, "cpu"):
+                raise MilvusError("where Milvus computes is the server's choice; leave out the device")
+            index = MilvusIndex.open(str(path), data_root=data_root)
+        else:
+            index = IndexDirectory.open(path, data_root=data_root)
+        return cls(index, model=model, device=device, codes_memory=codes_memory, data_root=data_root)
+
+    def refresh(self) -> bool:
+        """Go on with the index as it is now, if it has been written to since it was opened.
+
+        Queries that have begun end with the version they began with; those that begin later see the new one as a whole.
+        If nothing was written, this costs a look at one file.
+
+        Returns:
+            Whether there is a new version.
+
+        Raises:
+            IndexDirectoryError: The index is gone or damaged; the version that was opened goes on serving.
+        """
+        with self._lock:
+            before = self._opened.index
+            if not before.has_changed():
+                return False
+            if isinstance(before, MilvusIndex):
+                index = before.reopened()
+            else:
+                index = IndexDirectory.open(before.path, data_root=self._data_root, known=before)
+            self._embedder = self._embedder.of_index(index)
+            self._opened = self._open(index)
+            return True
+
+    def _open(self, index: IndexDirectory) -> OpenedIndex:
+        if isinstance(index, MilvusIndex):
+            return opened_collection(index, self._embedder)
+        return OpenedIndex.of(index, self._embedder, devices=self._devices, codes_memory=self._codes_memory)
+
+    @property
+    def index(self) -> IndexDirectory:
+        """The index in the version that is searched."""
+        return self._opened.index
 
     def __len__(self) -> int:
-        return self.index.rows
+        return self.index.live_count
 
     def __repr__(self) -> str:
         return f"<Searcher: {len(self):,} items by {', '.join(aspect.text for aspect in self.aspects)}>"
@@ -108,12 +148,12 @@ class Searcher:
     @property
     def keys(self) -> Keys:
         """The items' keys in row order."""
-        return self._items.keys
+        return self._opened.items.keys
 
     @property
     def columns(self) -> pa.Schema:
         """The columns that a ``where`` may name, with their types: what the index keeps of an item, and metadata."""
-        return self._items.schema
+        return self._opened.items.schema
 
     def query(
         self,
@@ -161,7 +201,8 @@ class Searcher:
         """
         page = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe)
         penalty = finite_number(overall_penalty, "the overall penalty")
-        return self._answer([self._preparer.terms(parse_terms(terms), penalty)], page, penalty, where)[0]
+        opened = self._opened
+        return opened.hits([opened.preparer.terms(parse_terms(terms), penalty)], page, penalty, where)[0]
 
     def query_batch(
         self,
@@ -192,13 +233,13 @@ class Searcher:
         penalty = finite_number(overall_penalty, "the overall penalty")
         if isinstance(queries, (str, bytes, Term)) or not isinstance(queries, Iterable):
             raise QueryError(f"queries must be a list of lists of terms, not {type(queries).__name__}")
-        prepared = []
+        opened, prepared = self._opened, []
         for number, terms in enumerate(queries, start=1):
             try:
-                prepared.append(self._preparer.terms(parse_terms(terms), penalty))
+                prepared.append(opened.preparer.terms(parse_terms(terms), penalty))
             except (QueryError, AspectError) as error:
                 raise type(error)(f"query {number} of the batch: {error}") from error
-        return self._answer(prepared, page, penalty, where)
+        return opened.hits(prepared, page, penalty, where)
 
     def similar(
         self,
@@ -241,54 +282,3 @@ class Searcher:
             exact=exact,
             nprobe=nprobe,
         )
-
-    def _answer(
-        self, queries: Sequence[tuple[PreparedTerm, ...]], page: Page, penalty: float, where: Where | None
-    ) -> list[Hits]:
-        if page.dedupe is not None:
-            self._preparer.aspect(OVERALL)
-        selection = self._selections.of(where)
-        prepared = self._preparer.queries(queries, penalty, with_overall=page.exclude_queries)
-        answers = self._answerer.answers(prepared, page, selection)
-        return [
-            self._hits(query, answer, page, penalty, selection) for query, answer in zip(prepared, answers, strict=True)
-        ]
-
-    def _hits(self, query: PreparedQuery, answer: Answer, page: Page, penalty: float, selection: Selection) -> Hits:
-        compiled = query.compiled
-        facts = QueryFacts(
-            terms=tuple(QueryTerm(term.image.label, term.aspect, term.weight, term.image) for term in query.terms),
-            overall_penalty=penalty,
-            total=len(self),
-            where=selection.where,
-            selected=selection.count,
-            offset=page.offset,
-            min_score=page.min_score,
-            dedupe=page.dedupe,
-            exact=answer.exact,
-            rescored=answer.rescored,
-            probed=answer.probed,
-            sample_scores=lru_cache(maxsize=1)(
-                lambda: np.sort(exact_scores(self._store, compiled.vectors, selection.spread(SAMPLE)))
-            ),
-        )
-        vectors = {slug: self._store.gather(slug, answer.rows) for slug in {s for t in compiled.terms for s in t}}
-        shares = [
-            np.sum([(vectors[slug] * vector).sum(axis=1) for slug, vector in share.items()], axis=0)
-            for share in compiled.terms
-        ]
-        hits = [
-            Hit(
-                key=record["key"],
-                score=float(answer.scores[place]),
-                contributions=tuple(float(share[place]) for share in shares),
-                row=int(answer.rows[place]),
-                metadata=self._items.metadata(record),
-                rank=page.offset + place + 1,
-                duplicates=tuple(self.keys[row] for row in answer.duplicates[place].tolist()),
-                record=record,
-                index=self.index,
-            )
-            for place, record in enumerate(self._items.records(answer.rows))
-        ]
-        return Hits(hits, facts)

@@ -55,10 +55,13 @@ class Selections:
 
     Args:
         items: The items of an index.
+        live: int64, ascending: the rows of those that are not removed, of which alone any are selected; ``None`` if
+            none is removed.
     """
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: Items, live: NDArray[np.int64] | None = None) -> None:
         self._items = items
+        self._live = live
         self._kept: list[tuple[pc.Expression, NDArray[np.int64]]] = []
         self._lock = threading.Lock()
 
@@ -73,9 +76,8 @@ class Selections:
             QueryError: It is neither, cannot be read, names a column that there is not, or compares what cannot be.
             IndexDirectoryError: A part's items cannot be read.
         """
-        count = self._items.count
         if where is None:
-            return Selection(None, None, count)
+            return Selection(None, self._live, self._items.count if self._live is None else len(self._live))
         if isinstance(where, str):
             expression = self._language.expression(where)
         elif isinstance(where, pc.Expression):
@@ -89,7 +91,7 @@ class Selections:
         if rows is None:
             rows = self._evaluate(expression)
             self._keep(expression, rows)
-        return Selection(str(where), None if len(rows) == count else rows, len(rows))
+        return Selection(str(where), None if len(rows) == self._items.count else rows, len(rows))
 
     @cached_property
     def _language(self) -> FilterLanguage:
@@ -122,7 +124,8 @@ class Selections:
             found = _filtered(table, expression).columns[-1]
         except pa.ArrowException as error:
             raise self._unusable(expression, error) from error
-        return np.sort(found.to_numpy())
+        rows: NDArray[np.int64] = np.sort(found.to_numpy())
+        return rows if self._live is None else np.intersect1d(rows, self._live, assume_unique=True)
 
     def _columns_of(self, expression: pc.Expression) -> list[str]:
         """Return the columns that an expression names: those without which Arrow cannot bind it."""

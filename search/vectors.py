@@ -18,6 +18,10 @@ __all__ = ["Piece", "StoredVectors"]
 
 # Below this many rows a part, taking rows one by one is faster than part by part.
 _FEW_ROWS = 8
+# An aspect of so few bytes in float32 (4,096 rows of 256 numbers) is held in memory as that, of so many aspects at
+# most: a query of few rows gathers some a dozen times, and converting halves takes longer than scoring them.
+SINGLES_BYTES = 1 << 22
+MAX_SINGLES = 16
 
 
 class Piece(NamedTuple):
@@ -37,15 +41,23 @@ class StoredVectors:
         load: Gives the parts of an aspect by its slug; called once per aspect, when it is first read.
         part_rows: How many rows each part holds.
         dim: D.
+        singles_bytes: Up to how many bytes an aspect is also held in float32.
     """
 
     def __init__(
-        self, load: Callable[[str], Sequence[NDArray[np.float16]]], *, part_rows: Sequence[int], dim: int
+        self,
+        load: Callable[[str], Sequence[NDArray[np.float16]]],
+        *,
+        part_rows: Sequence[int],
+        dim: int,
+        singles_bytes: int = SINGLES_BYTES,
     ) -> None:
         self._load = load
         self._starts = part_starts(part_rows)
         self._parts: dict[str, list[NDArray[np.float16]]] = {}
         self._pointers: dict[str, list[object]] = {}
+        self._singles: dict[str, NDArray[np.float32]] = {}
+        self._singles_bytes = singles_bytes
         self._lock = threading.Lock()
         self.dim = dim
 
@@ -60,11 +72,18 @@ class StoredVectors:
         )
 
     @classmethod
-    def of_arrays(cls, parts: Mapping[str, Sequence[NDArray[np.float16]]]) -> StoredVectors:
+    def of_arrays(
+        cls, parts: Mapping[str, Sequence[NDArray[np.float16]]], *, singles_bytes: int = SINGLES_BYTES
+    ) -> StoredVectors:
         """Return given float16 arrays (rows, D), several parts per aspect, all aspects cut alike."""
         by_slug = {Aspect.of(text).slug: arrays for text, arrays in parts.items()}
         first = next(iter(by_slug.values()))
-        return cls(by_slug.__getitem__, part_rows=[len(part) for part in first], dim=first[0].shape[1])
+        return cls(
+            by_slug.__getitem__,
+            part_rows=[len(part) for part in first],
+            dim=first[0].shape[1],
+            singles_bytes=singles_bytes,
+        )
 
     @property
     def rows(self) -> int:
@@ -80,6 +99,19 @@ class StoredVectors:
                     # As plain arrays: slicing a memmap costs several times as much.
                     self._parts[slug] = [np.ascontiguousarray(part) for part in self._load(slug)]
                 found = self._parts[slug]
+        return found
+
+    def singles(self, slug: str) -> NDArray[np.float32] | None:
+        """Return all rows of one aspect, float32 (N, D), where they are few; ``None`` where they are many."""
+        found = self._singles.get(slug)
+        if found is None and 4 * self.rows * self.dim <= self._singles_bytes:
+            parts = self.parts(slug)
+            with self._lock:
+                if slug not in self._singles and len(self._singles) < MAX_SINGLES:
+                    joined = np.empty((self.rows, self.dim), np.float32)
+                    copy_rows(parts, self._starts, 0, joined)
+                    self._singles[slug] = joined
+                found = self._singles.get(slug)
         return found
 
     def blocks(self, block_rows: int) -> Iterator[tuple[int, list[Piece]]]:
@@ -139,8 +171,11 @@ class StoredVectors:
 
     def gather(self, slug: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the given rows of one aspect, float64 (K, D), in the order given."""
+        singles = self.singles(slug)
+        if singles is not None:
+            return singles.take(rows, axis=0).astype(np.float64)
         parts = self.parts(slug)
-        if len(parts) == 1:  # as small indices are; a query gathers a dozen times
+        if len(parts) == 1:
             return parts[0][rows].astype(np.float64)
         order = np.argsort(rows, kind="stable")
         halves = np.empty((len(rows), self.dim), np.float16)
@@ -148,6 +183,11 @@ class StoredVectors:
         out = np.empty(halves.shape, np.float64)
         out[order] = halves
         return out
+
+    def vector(self, slug: str, row: int) -> NDArray[np.float64]:
+        """Return one row of one aspect, float64 (D,)."""
+        number = bisect_right(self._starts, row) - 1
+        return self.parts(slug)[number][row - self._starts[number]].astype(np.float64)
 
 
 def part_starts(part_rows: Sequence[int]) -> list[int]:

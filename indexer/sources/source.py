@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -69,7 +69,7 @@ class Shard:
 class Indexed:
     """What an index holds already: keys of items and of ledger lines, and names of shards."""
 
-    keys: frozenset[str] = frozenset()
+    keys: Set[str] = frozenset()
     shards: frozenset[str] = frozenset()
 
 

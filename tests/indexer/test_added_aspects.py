@@ -121,9 +121,9 @@ def test_a_shard_that_was_cut_since_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_goes_while_aspects_are_added_is_named(tmp_path: Path) -> None:
-    folder = write_pictures(tmp_path / "data", 6)
+    folder = write_pictures(tmp_path / "data", 30)
     run(tmp_path / "index", folder)
-    embedder = Counting(lambda call: (folder / "0005.png").unlink(missing_ok=True))
-    with pytest.raises(IndexDirectoryError, match=r"'0005.png': .* cannot be read: No such file"):
+    embedder = Counting(lambda call: (folder / "0029.png").unlink(missing_ok=True))
+    with pytest.raises(IndexDirectoryError, match=r"'0029.png': .* cannot be read: No such file"):
         run(tmp_path / "index", folder, "lighting", embedder=embedder)
     assert [aspect.text for aspect in IndexDirectory.open(tmp_path / "index").aspects] == ["overall"]

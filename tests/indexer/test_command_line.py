@@ -55,7 +55,7 @@ def test_build_says_what_it_did(data: Path) -> None:
     gone = build(data)
     assert gone.exit_code == 0
     assert "1 indexed images have changed and 1 have vanished since; the index keeps them" in gone.stdout
-    assert "Restore them, or build a new index with another --out" in gone.stdout
+    assert "Restore them, or take them out: tpips-index remove" in gone.stdout
 
 
 def test_build_says_that_it_made_codes(data: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 
 from indexer.columns import ITEM_SCHEMA, LedgerLine
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.file_checks import check_part
+from indexer.manifest_file import read_manifest
 from indexer.pictures import picture_state
 from tests.fixtures.indices import write_index
 from tests.fixtures.picture_folders import picture_bytes
@@ -120,6 +123,23 @@ def test_a_truncated_part_whose_size_the_manifest_agrees_with_is_refused(index: 
     rewrite_manifest(index, lambda record: resized(record, name, len(data)))
     with pytest.raises(IndexDirectoryError, match=r"is damaged|should hold float16 \(2, 8\)"):
         IndexDirectory.open(index)
+
+
+def test_whatever_byte_of_an_arrays_header_is_damaged_is_one_error_or_none(index: Path) -> None:
+    path = index / "aspects/overall/part-00001.npy"
+    whole = path.read_bytes()
+    manifest = read_manifest(index)
+    refused = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what Python thinks of the expression that numpy reads
+        for place in range(128):
+            for byte in (0, 10, 39, 40, 91, 92, 0xFF, whole[place] ^ 1):
+                path.write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+                try:
+                    check_part(index, manifest.parts[1], manifest)
+                except IndexDirectoryError:
+                    refused += 1
+    assert refused > 500
 
 
 @pytest.mark.parametrize("what", ["rows", "errors"])
@@ -247,7 +267,9 @@ def test_an_index_moves_together_with_its_pictures(with_pictures: IndexDirectory
 @pytest.mark.parametrize("file", ["../manifest.json", "/etc/hostname", "a/../../x", "link.png", "a\0b", ".", ""])
 def test_no_item_leads_outside_the_data_root(with_pictures: IndexDirectory, file: str) -> None:
     (with_pictures.data_root / "link.png").symlink_to(with_pictures.path / "manifest.json")
-    with pytest.raises(IndexDirectoryError, match=r"which is not inside|cannot be read|is no regular file"):
+    with pytest.raises(
+        IndexDirectoryError, match=r"which is not inside|cannot be read|is no regular file|has no picture"
+    ):
         with_pictures.item_bytes({**with_pictures.items().to_pylist()[0], "file": file})
 
 

@@ -77,6 +77,14 @@ def test_terms_that_cancel() -> None:
     assert set(with_another.vectors) == {"brushwork"}
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_weights_whose_squares_vanish_or_overflow_count(scale: float) -> None:
+    vectors = random_vectors(np.random.default_rng(0))
+    query = compile_query([EmbeddedTerm(Aspect("subject"), scale, vectors)], 0.3)
+    np.testing.assert_array_equal(query.vectors["subject"], scale * vectors["subject"])
+    np.testing.assert_array_equal(query.vectors["overall"], -0.3 * scale * vectors["overall"])
+
+
 def test_overflow() -> None:
     vectors = {"subject": np.ones(1)}
     terms = [EmbeddedTerm(Aspect("subject"), 1.5e308, vectors)] * 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from indexer import IndexDirectoryError
-from search import exact
+from search import exact, vectors
 from search.compile import EmbeddedTerm, compile_query
 from search.exact import exact_top_k
 from search.row_scores import RowScorer, ScaledQuery
@@ -38,8 +38,10 @@ def unit_rows(rng: np.random.Generator, count: int, dim: int) -> NDArray[np.floa
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
 
 
-def in_parts(rows: Mapping[str, NDArray[np.float16]], cuts: list[int]) -> StoredVectors:
-    return StoredVectors.of_arrays({slug: np.split(array, cuts) for slug, array in rows.items()})
+def in_parts(rows: Mapping[str, NDArray[np.float16]], cuts: list[int], *, held: bool = False) -> StoredVectors:
+    """Return rows as they lie on disk, or held in float32, as few are."""
+    parts = {slug: np.split(array, cuts) for slug, array in rows.items()}
+    return StoredVectors.of_arrays(parts, singles_bytes=1 << 40 if held else 0)
 
 
 def random_query(rng: np.random.Generator, aspects: tuple[str, ...], dim: int) -> dict[str, NDArray[np.float64]]:
@@ -74,17 +76,27 @@ def test_bar_100_queries_over_20_000_items_and_4_aspects() -> None:
     parts=st.integers(1, 6),
     k=st.integers(1, 800),
     threads=st.integers(1, 3),
+    held=st.booleans(),
 )
-def test_equals_brute_force(seed: int, count: int, dim: int, distinct: int, parts: int, k: int, threads: int) -> None:
+def test_equals_brute_force(
+    seed: int, count: int, dim: int, distinct: int, parts: int, k: int, threads: int, held: bool
+) -> None:
     rng = np.random.default_rng(seed)
     copies = rng.integers(0, min(distinct, count), count)  # few distinct rows make many ties
     rows = {Aspect(text).slug: unit_rows(rng, count, dim)[copies] for text in ASPECTS[:3]}
-    store = in_parts(rows, sorted(rng.integers(0, count + 1, parts - 1).tolist()))  # some parts are empty
+    # Some parts are empty.
+    store = in_parts(rows, sorted(rng.integers(0, count + 1, parts - 1).tolist()), held=held)
     query = random_query(rng, ASPECTS[:3], dim)
     expected_rows, expected_scores = brute_force(rows, query, k)
     top = exact_top_k(store, query, k, threads=threads)
     np.testing.assert_array_equal(top.rows, expected_rows)
     np.testing.assert_array_equal(top.scores, expected_scores)
+
+
+@pytest.fixture
+def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start as many threads as are asked for, however little there is to scan."""
+    monkeypatch.setattr(exact, "MIN_THREAD_BYTES", 1)
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
@@ -102,14 +114,15 @@ def test_sorted_data(order: str, k: int) -> None:
     np.testing.assert_array_equal(top.scores, expected_scores)
 
 
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("scale", [1e-300, 1e-42, 1.0, 1e38, 1e300])
-def test_weights_of_any_size(scale: float) -> None:
+def test_weights_of_any_size(scale: float, held: bool) -> None:
     """Weights outside float32's range change the scores and not the order."""
     rng = np.random.default_rng(5)
     rows = {"a": unit_rows(rng, 500, 8), "b": unit_rows(rng, 500, 8)}
     query = {"a": rng.standard_normal(8), "b": rng.standard_normal(8)}
     plain = exact_top_k(in_parts(rows, []), query, 20)
-    scaled = exact_top_k(in_parts(rows, []), {slug: vector * scale for slug, vector in query.items()}, 20)
+    scaled = exact_top_k(in_parts(rows, [], held=held), {slug: vector * scale for slug, vector in query.items()}, 20)
     np.testing.assert_array_equal(scaled.rows, plain.rows)
     np.testing.assert_allclose(scaled.scores / scale, plain.scores, rtol=1e-12)
 
@@ -157,12 +170,13 @@ def in_place(store: StoredVectors, query: ScaledQuery, block_rows: int) -> NDArr
     share=st.sampled_from([0.0, 0.01, 0.1, 0.5, 1.0]),
     k=st.integers(1, 40),
     parts=st.integers(1, 60),
+    held=st.booleans(),
 )
-def test_best_of_selected_rows(seed: int, count: int, share: float, k: int, parts: int) -> None:
+def test_best_of_selected_rows(seed: int, count: int, share: float, k: int, parts: int, held: bool) -> None:
     """Few selected rows or many, scattered or in one place."""
     rng = np.random.default_rng(seed)
     rows = {"a": unit_rows(rng, count, 8), "b": unit_rows(rng, count, 8)}
-    store = in_parts(rows, sorted(rng.integers(0, count + 1, parts - 1).tolist()))
+    store = in_parts(rows, sorted(rng.integers(0, count + 1, parts - 1).tolist()), held=held)
     query = {"a": rng.standard_normal(8), "b": rng.standard_normal(8)}
     chosen = np.flatnonzero(rng.random(count) < share)
     if rng.random() < 0.5:
@@ -173,12 +187,14 @@ def test_best_of_selected_rows(seed: int, count: int, share: float, k: int, part
     np.testing.assert_array_equal(top.scores, expected_scores)
 
 
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_many_queries_at_once_equal_one_by_one(threads: int) -> None:
+def test_many_queries_at_once_equal_one_by_one(threads: int, held: bool) -> None:
     """Whatever aspects each of them names."""
     rng = np.random.default_rng(12)
     rows = {Aspect(text).slug: unit_rows(rng, 3_000, 16) for text in ASPECTS}
-    store = in_parts(rows, [10, 700, 2_900])
+    store = in_parts(rows, [10, 700, 2_900], held=held)
     queries = [random_query(rng, ASPECTS, 16) for _ in range(7)]
     counts = [1, 5, 10, 3_000, 4_000, 7, 2]
     for chosen in (None, np.arange(0, 3_000, 2), np.arange(5, 3_000, 50)):
@@ -189,6 +205,7 @@ def test_many_queries_at_once_equal_one_by_one(threads: int) -> None:
             np.testing.assert_array_equal(top.scores, alone.scores)
 
 
+@pytest.mark.usefixtures("eager_threads")
 def test_block_border_within_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks that span parts, and parts that span blocks, give the same rows."""
     rng = np.random.default_rng(8)
@@ -204,6 +221,7 @@ def test_block_border_within_parts(monkeypatch: pytest.MonkeyPatch) -> None:
                 np.testing.assert_array_equal(top.rows, expected)
 
 
+@pytest.mark.usefixtures("eager_threads")
 def test_a_worker_that_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker may take all blocks before another takes its first."""
     rng = np.random.default_rng(10)
@@ -230,7 +248,8 @@ def test_a_worker_that_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(top.rows, brute_force(rows, query, 5)[0])
 
 
-def test_threads_that_come_at_once_read_one_mapping() -> None:
+@pytest.mark.parametrize("singles_bytes", [0, 1 << 20])
+def test_threads_that_come_at_once_read_one_mapping(singles_bytes: int) -> None:
     """Each part is loaded once, so that no pointer outlives what it points into."""
     rng = np.random.default_rng(13)
     rows = {"a": unit_rows(rng, 500, 8)}
@@ -243,7 +262,7 @@ def test_threads_that_come_at_once_read_one_mapping() -> None:
         loaded.append(slug)
         return np.split(rows[slug].copy(), [100])
 
-    store = StoredVectors(load, part_rows=[100, 400], dim=8)
+    store = StoredVectors(load, part_rows=[100, 400], dim=8, singles_bytes=singles_bytes)
 
     def search() -> NDArray[np.int64]:
         both.wait(timeout=60)
@@ -263,9 +282,42 @@ def test_more_hits_than_items_and_no_items() -> None:
     assert empty.rows.shape == empty.scores.shape == (0,)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_damaged_vectors_are_told(value: float) -> None:
-    rows = {"a": unit_rows(np.random.default_rng(11), 30, 4)}
+def test_few_rows_are_held_of_so_many_aspects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded both ways; beyond, the rows are scored where they lie, and so is a query of both kinds."""
+    monkeypatch.setattr(vectors, "MAX_SINGLES", 2)
+    rng = np.random.default_rng(14)
+    rows = {Aspect(text).slug: unit_rows(rng, 50, 8) for text in ASPECTS}
+    parts = {slug: [array] for slug, array in rows.items()}
+    query = {slug: rng.standard_normal(8) for slug in rows}
+    for least, held in ((4 * 50 * 8 - 1, 0), (4 * 50 * 8, 2)):
+        store = StoredVectors.of_arrays(parts, singles_bytes=least)
+        top = exact_top_k(store, query, 10)
+        np.testing.assert_array_equal(top.scores, brute_force(rows, query, 10)[1])
+        assert sum(store.singles(slug) is not None for slug in rows) == held
+        for slug, array in rows.items():
+            np.testing.assert_array_equal(store.gather(slug, np.array([49, 0])), array[[49, 0]].astype(np.float64))
+            np.testing.assert_array_equal(store.vector(slug, 31), array[31].astype(np.float64))
+
+
+def test_a_short_scan_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise AssertionError("a thread was about to be started")
+
+    monkeypatch.setattr(exact, "ThreadPoolExecutor", none)
+    rows = {"a": unit_rows(np.random.default_rng(15), 9_000, 16)}
+    for held in (False, True):
+        assert len(exact_top_k(in_parts(rows, [], held=held), {"a": np.ones(16)}, 5, threads=4).rows) == 5
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_damaged_vectors_are_told(value: float, held: bool) -> None:
+    rows = {"a": unit_rows(np.random.default_rng(11), 30, 4), "b": unit_rows(np.random.default_rng(12), 30, 4)}
     rows["a"][13] = value
+    rows["b"][13, 0] = -value
+    store = in_parts(rows, [8], held=held)
+    query = {"a": np.ones(4), "b": np.ones(4)}
     with pytest.raises(IndexDirectoryError, match=r"stored vectors are damaged .*build the index anew"):
-        exact_top_k(in_parts(rows, [8]), {"a": np.ones(4)}, 30)
+        exact_top_k(store, query, 30)
+    # Of what is not asked, nothing is said.
+    assert len(exact_top_k(store, query, 30, rows=np.array([2, 12])).rows) == 2

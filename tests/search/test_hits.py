@@ -115,7 +115,7 @@ def test_percentile(searcher: Searcher) -> None:
 
 
 def test_percentile_of_a_large_index_goes_by_a_sample(searcher: Searcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.searcher.SAMPLE", 4)
+    monkeypatch.setattr("search.answer_hits.SAMPLE", 4)
     hits = searcher.query([("picture 01", "brushwork")], k=30, exclude_queries=False)
     sampled = sorted(hit.score for hit in hits if hit.row in (0, 9, 19, 29))
     assert [hits.percentile(score) for score in sampled] == [0.0, 25.0, 50.0, 75.0]

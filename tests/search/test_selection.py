@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from search import Searcher
+from search.items import Items
 from search.selection import MAX_KEPT, Selections
 from search.terms import QueryError
 from tests.fixtures.indices import write_index
@@ -65,7 +66,7 @@ def test_percentile_is_of_the_selection(searcher: Searcher) -> None:
 
 
 def test_only_the_named_columns_are_read_and_once(searcher: Searcher, read: list[Sequence[str] | None]) -> None:
-    selections = Selections(searcher._items)
+    selections = Selections(Items(searcher.index))
     first = selections.of('year > 1910 and artist = "artist 1"')
     assert read == [["artist", "year"]]
     again = selections.of((pc.field("year") > 1910) & (pc.field("artist") == "artist 1"))
@@ -84,7 +85,7 @@ def test_long_lists_that_print_alike_are_told_apart(searcher: Searcher) -> None:
 
 
 def test_few_selections_are_kept(searcher: Searcher, read: list[Sequence[str] | None]) -> None:
-    selections = Selections(searcher._items)
+    selections = Selections(Items(searcher.index))
     for year in [*range(1900, 1900 + MAX_KEPT), 1900, 1950, 1900, 1901]:
         selections.of(f"year = {year}")
     # 1901 was the least recently asked for when 1950 came.
@@ -121,4 +122,4 @@ def test_what_cannot_select(searcher: Searcher, where: str | pc.Expression, mess
 def test_index_without_items(tmp_path: Path) -> None:
     vectors = {"overall": np.empty((0, 4), np.float32)}
     searcher = Searcher.open(write_index(tmp_path / "index", vectors))
-    assert Selections(searcher._items).of("width > 3").count == 0
+    assert Selections(Items(searcher.index)).of("width > 3").count == 0

@@ -1,0 +1,54 @@
+"""The command ``tpips-index compact``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from indexer.compaction import Compaction, compact_parts
+from indexer.directory import IndexDirectoryError, read_manifest
+from indexer.given_path import given_path
+from indexer.interruption import interruptible
+from indexer.output_folder import output_folder
+
+__all__ = ["compact"]
+
+ROWS = 65536
+
+
+def compact(
+    directory: Annotated[Path, typer.Argument(help="The index directory.")],
+    rows: Annotated[
+        int, typer.Option(min=1, help="Parts of one source are put together up to so many images a part.")
+    ] = ROWS,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+) -> None:
+    """Put an index's small parts together, and give the room of removed images back.
+
+    Answers stay as they are. Who searches the index meanwhile goes on with the old files, which are deleted once nobody
+    reads them any more. Running the same command again goes on where it was stopped.
+    """
+    folder = given_path(directory, what="the index", kind=IndexDirectoryError)
+    read_manifest(folder)  # so that no folder is made where there is no index
+    with interruptible(), output_folder(folder) as index:
+        assert index is not None
+        done = compact_parts(index, rows=rows, progress=progress)
+    for line in _lines(done):
+        typer.echo(line)
+
+
+def _lines(done: Compaction) -> list[str]:
+    index = done.index
+    lines = [f"{done.replaced:,} parts became {done.written:,}" if done.written else "nothing to compact"]
+    if done.dropped:
+        lines[0] += f"; {done.dropped:,} removed images are no longer stored"
+    if done.in_use:
+        lines.append(
+            "the old files stay until the programs that read the index as it was are done with it; the next command "
+            "that writes to the index deletes them"
+        )
+    parts = len(index.manifest.parts)
+    lines.append(f"{index.path} holds {index.live_count:,} images in {parts:,} part{'s' if parts != 1 else ''}")
+    return lines

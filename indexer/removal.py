@@ -1,0 +1,69 @@
+"""Removing items: they stay stored until the index is compacted, and no reader that opens it afterwards sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexer.columns import LedgerLine
+from indexer.directory import IndexDirectory
+from indexer.file_checks import removed_rows
+from indexer.file_names import removed_file, revision_of
+from indexer.index_changes import recorded
+from indexer.manifest import PartRecord
+from indexer.output_folder import remove_leftovers
+from indexer.part import write_array, write_ledger
+
+__all__ = ["REMOVED", "remove_rows"]
+
+# The reason in the ledger that keeps a build from indexing a removed picture again.
+REMOVED = "removed from the index"
+
+
+def remove_rows(index: IndexDirectory, rows: NDArray[np.int64], *, again: bool = False) -> IndexDirectory:
+    """Remove items, all of them or none; the caller holds the index's lock.
+
+    Args:
+        index: The index.
+        rows: int64, ascending; those that are removed already are passed over.
+        again: Whether a build may index the pictures again, should it meet them.
+
+    Returns:
+        The index as it is now.
+
+    Raises:
+        IndexDirectoryError: A file cannot be written.
+    """
+    parts, first = [], 0
+    for part in index.manifest.parts:
+        low, high = np.searchsorted(rows, [first, first + part.rows])
+        parts.append(_without(index, part, rows[low:high] - first, again=again) if high > low else part)
+        first += part.rows
+    if all(new is old for new, old in zip(parts, index.manifest.parts, strict=True)):
+        return index
+    index = recorded(index, replace(index.manifest, parts=tuple(parts)))
+    remove_leftovers(index.path, index)
+    return index
+
+
+def _without(index: IndexDirectory, part: PartRecord, rows: NDArray[np.int64], *, again: bool) -> PartRecord:
+    before = np.empty(0, np.int64)
+    if part.removal_file is not None:
+        before = removed_rows(index.path / part.removal_file, part)
+    rows = np.setdiff1d(rows, before, assume_unique=True)
+    if len(rows) == 0:
+        return part
+    dead = np.union1d(before, rows)
+    files = {name: file for name, file in part.files.items() if name != part.removal_file}
+    name = removed_file(part.id, len(dead))
+    files[name] = write_array(index.path / name, dead.astype("<u4"))
+    errors = part.errors
+    if not again:
+        keys = index.part_items(part, ["key"])["key"].take(rows).to_pylist()
+        lines = [*index.part_errors(part), *(LedgerLine(key, REMOVED) for key in keys)]
+        del files[part.ledger_file]
+        files |= write_ledger(index.path, part.id, lines, revision=(revision_of(part.ledger_file) or 0) + 1)
+        errors = len(lines)
+    return replace(part, files=files, errors=errors, removed=len(dead))

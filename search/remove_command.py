@@ -1,0 +1,111 @@
+"""The command ``tpips-index remove``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
+from indexer.given_path import given_path
+from indexer.interruption import interruptible
+from indexer.output_folder import output_folder
+from indexer.pictures import picture_state
+from indexer.removal import remove_rows
+from search.items import Items
+from search.selection import Selections
+from search.terms import QueryError
+from tpips_model.terminal import printable
+
+__all__ = ["remove"]
+
+_SHOWN_KEYS = 5
+
+
+def remove(
+    directory: Annotated[Path, typer.Argument(help="The index directory.")],
+    key: Annotated[list[str] | None, typer.Option(help="The key of a picture; may be given several times.")] = None,
+    keys_from: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of keys, one a line; - reads them from standard input.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="FILTER", help="All pictures for which this is true, such as 'licence = \"unknown\"'."),
+    ] = None,
+    vanished: Annotated[bool, typer.Option("--vanished", help="All pictures whose file is gone.")] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="All pictures whose file has another size than when it was indexed.")
+    ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Let the next build index them again, should it meet their files in a folder."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,
+) -> None:
+    """Remove pictures from an index; their files stay where they are.
+
+    No search finds them any more, and no build brings them back, unless --again says so. What the index stores of them
+    goes with "tpips-index compact".
+    """
+    keys = [*(key or ()), *(_keys_of(keys_from) if keys_from is not None else ())]
+    if not (keys or keys_from or where is not None or vanished or changed):
+        raise typer.BadParameter("say what to remove: --key, --keys-from, --where, --vanished or --changed")
+    folder = given_path(directory, what="the index", kind=IndexDirectoryError)
+    read_manifest(folder)  # so that no folder is made where there is no index
+    with interruptible(), output_folder(folder) as index:
+        assert index is not None
+        rows = _rows(index, keys, where=where, vanished=vanished, changed=changed)
+        if not dry_run:
+            index = remove_rows(index, rows, again=again)
+        shown = index.items(["key"])["key"].take(rows[:_SHOWN_KEYS]).to_pylist()
+    examples = f": {', '.join(map(printable, shown))}{', …' if len(rows) > len(shown) else ''}" if shown else ""
+    typer.echo(f"{'would remove' if dry_run else 'removed'} {len(rows):,} images{examples}")
+    if not dry_run and index.live_count < index.rows:
+        typer.echo(
+            f"{index.rows - index.live_count:,} removed images are stored still; to be rid of them: "
+            f"tpips-index compact {shlex.quote(str(folder))}"
+        )
+    typer.echo(f"{folder} holds {index.live_count:,} images")
+
+
+def _keys_of(path: Path) -> list[str]:
+    if str(path) == "-":
+        text = sys.stdin.read()
+    else:
+        file = given_path(path, what="the file of keys", kind=QueryError)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise QueryError(f"the file of keys {file} cannot be read: {error}") from error
+    return [line for line in text.split("\n") if line]
+
+
+def _rows(
+    index: IndexDirectory, keys: Sequence[str], *, where: str | None, vanished: bool, changed: bool
+) -> NDArray[np.int64]:
+    """Return the rows to remove, int64, ascending."""
+    items = Items(index)
+    rows = [_row(items, key) for key in keys]
+    if vanished or changed:
+        state = picture_state(index)
+        rows += [_row(items, key) for key in (state.vanished if vanished else ())]
+        rows += [_row(items, key) for key in (state.changed if changed else ())]
+    if where is not None:
+        selected = Selections(items, index.live_rows()).of(where).rows
+        rows += (np.arange(index.rows) if selected is None else selected).tolist()
+    return np.unique(np.array(rows, np.int64))
+
+
+def _row(items: Items, key: str) -> int:
+    row = items.keys.row(key)
+    if row is None:
+        near = items.keys.near(key)
+        hint = f"; near it: {', '.join(map(repr, near))}" if near else ""
+        raise QueryError(f"no picture has the key {key!r}{hint}; nothing was removed")
+    return row
