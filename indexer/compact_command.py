@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from indexer.compaction import Compaction, compact_parts
+from indexer.compacting.compaction import Compaction, compact_parts
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
 from indexer.interruption import interruptible

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from indexer.directory import IndexDirectory
-from indexer.export import ROWS_PER_FILE, ExportSummary, export_index
+from indexer.exporting.export import ROWS_PER_FILE, ExportSummary, export_index
 from tpips_model.terminal import INTERRUPTED
 
 __all__ = ["export"]

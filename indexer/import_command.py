@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from indexer.codes import CODES_FROM_ROWS
-from indexer.import_config import ImportConfig, ImportSummary
-from indexer.imported_model import IMPORTED_MODEL
-from indexer.imported_vectors import import_vectors
-from indexer.vector_input import EmbeddingsError
+from indexer.importing.config import ImportConfig, ImportSummary
+from indexer.importing.model import IMPORTED_MODEL
+from indexer.importing.vector_input import EmbeddingsError
+from indexer.importing.vectors import import_vectors
 from tpips_model.aspects import Aspect
 from tpips_model.terminal import INTERRUPTED
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from indexer.directory import IndexDirectory
 from indexer.file_names import codes_file, lists_file, quantizer_file, vectors_file
-from indexer.vector_check import check_vectors
-from indexer.verify_vectors import aspects_of_one_vector
+from indexer.verifying.vector_check import check_vectors
+from indexer.verifying.vectors import aspects_of_one_vector
 from tpips_model.aspects import Aspect
 
 __all__ = ["AspectSummary", "IndexSummary", "codes_bytes", "lists_bytes", "summarise"]

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from indexer.interruption import interruptible
-from indexer.merging import merge_indices
-from indexer.merging_config import MergeConfig, MergeSummary
+from indexer.merging.config import MergeConfig, MergeSummary
+from indexer.merging.merge import merge_indices
 
 __all__ = ["merge"]
 

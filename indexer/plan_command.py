@@ -14,9 +14,9 @@ from rich.text import Text
 
 from indexer.build_config import BuildConfig
 from indexer.interruption import interruptible
-from indexer.plan import plan_build
-from indexer.plan_table import plan_table
-from indexer.plan_work import PlanConfig
+from indexer.planning.plan import plan_build
+from indexer.planning.table import plan_table
+from indexer.planning.work import PlanConfig
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
 from indexer.thumbnails import MAX_SIDE, MIN_SIDE
 from tpips_model.terminal import printable

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.interruption import interruptible
-from indexer.verify import Verification, VerifyConfig
-from indexer.verify import verify as verify_index
+from indexer.verifying.verify import Verification, VerifyConfig
+from indexer.verifying.verify import verify as verify_index
 from tpips_model.terminal import printable
 
 __all__ = ["verification_table", "verify"]

@@ -10,8 +10,8 @@ import typer
 
 from indexer import IndexDirectory
 from indexer.interruption import interruptible
-from search.milvus_address import MilvusAddress
-from search.milvus_push import FLAT_UP_TO_ROWS, INDEX_TYPES, push_index
+from search.milvus.address import MilvusAddress
+from search.milvus.push import FLAT_UP_TO_ROWS, INDEX_TYPES, push_index
 
 __all__ = ["push"]
 

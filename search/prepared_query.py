@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from indexer import IndexDirectory
 from search.compile import CompiledQuery, EmbeddedTerm, compile_query, slugs_needed
 from search.items import Items
-from search.milvus_address import is_milvus_address
+from search.milvus.address import is_milvus_address
 from search.query_image import QueryImage, find_image, stored_unit_vectors
 from search.terms import Term
 from search.vectors import StoredVectors

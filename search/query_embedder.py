@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import IndexDirectory
-from indexer.imported_model import loadable_model
+from indexer.importing.model import loadable_model
 from search.query_image import QueryImage, embed_pictures
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder

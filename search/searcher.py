@@ -16,9 +16,9 @@ from search.device_choice import chosen_devices
 from search.hits import Hits
 from search.items import Keys
 from search.joint_codes import DEFAULT_CODES_MEMORY
-from search.milvus_address import MilvusError, is_milvus_address
-from search.milvus_index import MilvusIndex
-from search.milvus_opened import opened_collection
+from search.milvus.address import MilvusError, is_milvus_address
+from search.milvus.index import MilvusIndex
+from search.milvus.opened import opened_collection
 from search.opened_index import OpenedIndex
 from search.query_embedder import QueryEmbedder
 from search.selection import Where

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from indexer.command_line import app
 from indexer.directory import IndexDirectory, IndexDirectoryError
-from indexer.vector_check import check_vectors
+from indexer.verifying.vector_check import check_vectors
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.fixtures.picture_folders import picture_bytes, write_pictures
 from tests.indexer.test_build import interrupt_at

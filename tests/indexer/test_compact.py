@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-import indexer.compaction
+import indexer.compacting.compaction
 from indexer.build import build
 from indexer.build_config import BuildConfig
 from indexer.codes import make_codes
 from indexer.columns import ERROR_SCHEMA, THUMBNAIL_SCHEMA, Item, LedgerLine, Scalar, error_table, item_table
 from indexer.compact_command import compact
-from indexer.compaction import compact_parts, part_groups
-from indexer.compaction_files import write_array_blocks, write_tables
+from indexer.compacting.compaction import compact_parts, part_groups
+from indexer.compacting.files import write_array_blocks, write_tables
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import vectors_file
 from indexer.index_changes import recorded
@@ -38,7 +38,7 @@ from indexer.part import write_array, write_items, write_ledger, write_thumbnail
 from indexer.removal import REMOVED, remove_rows
 from indexer.thumbnails import index_thumbnail
 from indexer.thumbnails_command import add_thumbnails
-from indexer.vector_check import check_vectors
+from indexer.verifying.vector_check import check_vectors
 from search import Searcher
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.fixtures.picture_folders import content, picture_bytes, tree, write_pictures
@@ -308,7 +308,7 @@ def test_without_room_nothing_is_begun(
 ) -> None:
     before = content(index)
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(indexer.compaction.shutil, "disk_usage", lambda path: usage(10, 9, 1000))
+    monkeypatch.setattr(indexer.compacting.compaction.shutil, "disk_usage", lambda path: usage(10, 9, 1000))
     with pytest.raises(
         IndexDirectoryError, match=r"takes [\d,]+ bytes beside the old ones, and its disk has 1,000 free"
     ):

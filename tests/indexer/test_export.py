@@ -11,12 +11,12 @@ import pandas
 import pyarrow.parquet as pq
 import pytest
 
-from indexer import export as export_module
-from indexer import export_npy
 from indexer.directory import IndexDirectory, IndexDirectoryError
-from indexer.export import export_index
-from indexer.export_record import ExportError, ExportRecord
-from indexer.export_rows import ExportRows
+from indexer.exporting import export as export_module
+from indexer.exporting import npy as export_npy
+from indexer.exporting.export import export_index
+from indexer.exporting.record import ExportError, ExportRecord
+from indexer.exporting.rows import ExportRows
 from indexer.manifest import SourceRecord
 from indexer.output_folder import output_folder
 from indexer.part import write_manifest
@@ -145,7 +145,7 @@ def test_items_of_a_later_source_are_below_its_prefix(tmp_path: Path) -> None:
 def test_blocks_are_bounded_and_lose_nothing(
     index: IndexDirectory, monkeypatch: pytest.MonkeyPatch, cut_at: int | None
 ) -> None:
-    monkeypatch.setattr("indexer.export_rows.BLOCK_VALUES", 2 * DIM * 10)
+    monkeypatch.setattr("indexer.exporting.rows.BLOCK_VALUES", 2 * DIM * 10)
     rows = ExportRows(index, index.aspects[:2])
     blocks = list(rows.blocks(cut_at=cut_at))
     assert max(len(block.items) for block in blocks) <= 10

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from indexer.directory import IndexDirectory
-from indexer.export import export_index
-from indexer.import_config import ImportConfig, ImportSummary
-from indexer.imported_vectors import import_vectors
+from indexer.exporting.export import export_index
+from indexer.importing.config import ImportConfig, ImportSummary
+from indexer.importing.vectors import import_vectors
 from tests.fixtures.exports import COUNT, DIM, exported_index, run_command, stored, unit_vectors
 from tests.fixtures.picture_folders import picture_bytes
 from tpips_model.aspects import Aspect
@@ -56,7 +56,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> IndexDirectory:
 def test_an_export_comes_back_to_the_last_bit(
     index: IndexDirectory, tmp_path: Path, layout: str, place: str, options: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexer.imported_vectors.PART_VALUES", 40 * DIM)
+    monkeypatch.setattr("indexer.importing.vectors.PART_VALUES", 40 * DIM)
     export_index(index, tmp_path / place, layout=layout, progress=False, **options)
     import_vectors(ImportConfig(tmp_path / "index", export=str(tmp_path / place), progress=False))
     again = IndexDirectory.open(tmp_path / "index", verify=True)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from indexer.directory import IndexDirectory
-from indexer.export import export_index
-from indexer.import_config import ImportConfig
-from indexer.imported_vectors import import_vectors
-from indexer.vector_input import EmbeddingsError
+from indexer.exporting.export import export_index
+from indexer.importing.config import ImportConfig
+from indexer.importing.vector_input import EmbeddingsError
+from indexer.importing.vectors import import_vectors
 from tests.fixtures.exports import COUNT, DIM, exported_index, run_command, stored, unit_vectors
 from tests.fixtures.imports import refused, saved, table
 from tpips_model.aspects import Aspect
@@ -30,7 +30,7 @@ from tpips_model.errors import AspectError, TpipsError
 def test_a_bad_vector_is_named(
     tmp_path: Path, value: float, message: str, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexer.imported_vectors.PART_VALUES", 40 * DIM)  # the second part
+    monkeypatch.setattr("indexer.importing.vectors.PART_VALUES", 40 * DIM)  # the second part
     vectors = unit_vectors()
     vectors[70] = value
     if form == "npy":
@@ -173,10 +173,10 @@ def test_vectors_of_two_models_are_not_put_together(tmp_path: Path) -> None:
 def test_an_import_that_was_interrupted_is_no_index_and_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexer.imported_vectors.PART_VALUES", 40 * DIM)
+    monkeypatch.setattr("indexer.importing.vectors.PART_VALUES", 40 * DIM)
     place = saved(tmp_path / "a.npy", unit_vectors())
     with monkeypatch.context() as patch:
-        patch.setattr("indexer.imported_vectors.write_manifest", _interrupt)
+        patch.setattr("indexer.importing.vectors.write_manifest", _interrupt)
         told = run_command("import-embeddings", "--out", tmp_path / "index", "--aspect", f"overall={place}")
         assert told.exit_code == 130
         assert "there is no index yet, and the same command begins anew" in told.output

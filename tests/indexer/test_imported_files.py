@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from indexer.directory import IndexDirectory
-from indexer.import_config import ImportConfig
-from indexer.imported_vectors import import_vectors
-from indexer.vector_input import EmbeddingsError, VectorInput, rechunked
+from indexer.importing.config import ImportConfig
+from indexer.importing.vector_input import EmbeddingsError, VectorInput, rechunked
+from indexer.importing.vectors import import_vectors
 from tests.fixtures.exports import COUNT, DIM, unit_vectors
 from tests.fixtures.imports import refused, saved, table
 from tpips_model.aspects import Aspect

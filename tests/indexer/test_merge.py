@@ -25,13 +25,13 @@ from indexer.index_changes import recorded
 from indexer.lists import make_lists
 from indexer.manifest import Manifest, ModelRecord, SourceRecord
 from indexer.merge_command import merge
-from indexer.merging_config import MergeError
+from indexer.merging.config import MergeError
 from indexer.output_folder import output_folder
 from indexer.part import write_manifest, write_part
 from indexer.removal import remove_rows
 from indexer.thumbnails import index_thumbnail
 from indexer.thumbnails_command import add_thumbnails
-from indexer.vector_check import check_vectors
+from indexer.verifying.vector_check import check_vectors
 from search import Searcher
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.fixtures.picture_folders import content, picture_bytes, tree, write_pictures

@@ -17,10 +17,10 @@ from indexer.build import build
 from indexer.build_config import BuildConfig, BuildError
 from indexer.directory import IndexDirectory
 from indexer.part import write_manifest
-from indexer.plan import BuildPlan, plan_build
 from indexer.plan_command import plan as plan_command
-from indexer.plan_images import Count
-from indexer.plan_work import PlanConfig
+from indexer.planning.images import Count
+from indexer.planning.plan import BuildPlan, plan_build
+from indexer.planning.work import PlanConfig
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
 from tpips_model import ModelError
@@ -164,14 +164,14 @@ def test_a_full_disk_is_told_before_it_is_full(pictures: Path, tmp_path: Path, m
     class Usage:
         free = 1000
 
-    monkeypatch.setattr("indexer.plan.shutil.disk_usage", lambda place: Usage if place == tmp_path else 1 / 0)
+    monkeypatch.setattr("indexer.planning.plan.shutil.disk_usage", lambda place: Usage if place == tmp_path else 1 / 0)
     plan = planned(config(tmp_path / "deep" / "index", pictures))
     assert plan.free_bytes == 1000
     assert "bytes more, and 1,000 are free on its disk: give another --out" in plan.warnings[0]
 
 
 def test_what_a_build_would_refuse_is_refused(pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexer.plan_work.load_embedder", lambda name, **_: WideEmbedder())
+    monkeypatch.setattr("indexer.planning.work.load_embedder", lambda name, **_: WideEmbedder())
     build(config(tmp_path / "index", pictures / "second"), embedder=WideEmbedder())
     index = IndexDirectory.open(tmp_path / "index")
     model = dataclasses.replace(index.manifest.model, fingerprint="wide:older")
@@ -212,7 +212,7 @@ def command(*arguments: object) -> Result:
 
 
 def test_the_command_prints_a_table_or_json(pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexer.plan_work.load_embedder", lambda name, **_: WideEmbedder())
+    monkeypatch.setattr("indexer.planning.work.load_embedder", lambda name, **_: WideEmbedder())
     monkeypatch.chdir(tmp_path)
     before = tree(tmp_path)
     told = command("--data", pictures, "--aspect", "brushwork", "--sample", 6, "--workers", 2, "--thumbnails", 64)

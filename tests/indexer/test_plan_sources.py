@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from indexer.build import build
-from indexer.plan_images import Count
+from indexer.planning.images import Count
 from indexer.sources import Indexed, open_source
 from tests.fixtures.built_sources import cache_at
 from tests.fixtures.picture_folders import picture_bytes, tree

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from indexer.build import build
 from indexer.build_config import BuildConfig, BuildSummary
-from indexer.compaction import compact_parts
+from indexer.compacting.compaction import compact_parts
 from indexer.directory import IndexDirectory
 from indexer.output_folder import output_folder
 from indexer.removal import REMOVED, remove_rows

@@ -17,9 +17,9 @@ from typer.testing import CliRunner, Result
 
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import items_file
-from indexer.verify_check import Check, run_check
 from indexer.verify_command import verify as verify_command
-from indexer.verify_stored import StoredIndex, file_faults, layout_faults
+from indexer.verifying.check import Check, run_check
+from indexer.verifying.stored import StoredIndex, file_faults, layout_faults
 from tests.fixtures.damaged_indices import (
     BRUSHWORK,
     OVERALL,
@@ -250,7 +250,7 @@ def command(*arguments: object) -> Result:
 def test_the_command_tells_everything_and_ends_with_1_if_anything_failed(
     home: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexer.verify.load_embedder", lambda name: StubEmbedder())
+    monkeypatch.setattr("indexer.verifying.verify.load_embedder", lambda name: StubEmbedder())
     passed = command(index)
     assert passed.exit_code == 0, passed.output
     assert "nothing wrong was found" in passed.stdout

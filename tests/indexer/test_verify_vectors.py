@@ -15,10 +15,10 @@ from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import thumbnails_file
 from indexer.index_summary import summarise
 from indexer.quantizer import Quantizer
-from indexer.verify import VerifyConfig, verify
-from indexer.verify_check import MAX_FAILURES
-from indexer.verify_pictures import sample_rows
-from indexer.verify_stored import StoredIndex
+from indexer.verifying.check import MAX_FAILURES
+from indexer.verifying.pictures import sample_rows
+from indexer.verifying.stored import StoredIndex
+from indexer.verifying.verify import VerifyConfig, verify
 from tests.fixtures.damaged_indices import (
     BRUSHWORK,
     OVERALL,

@@ -9,9 +9,9 @@ import pytest
 
 from indexer.codes import make_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
-from indexer.import_config import ImportConfig
-from indexer.imported_model import loadable_model
-from indexer.imported_vectors import import_vectors
+from indexer.importing.config import ImportConfig
+from indexer.importing.model import loadable_model
+from indexer.importing.vectors import import_vectors
 from search import Searcher
 from search.duplicate_groups import find_duplicates
 from search.page import render_page

@@ -22,14 +22,16 @@ from typer.testing import CliRunner
 
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.removal import remove_rows
-from search import Hits, Searcher, milvus_engine, milvus_push
-from search.milvus_address import MilvusAddress, MilvusError
+from search import Hits, Searcher
+from search.milvus import engine as milvus_engine
+from search.milvus import push as milvus_push
+from search.milvus.address import MilvusAddress, MilvusError
+from search.milvus.connection import MilvusConnection
+from search.milvus.facts import read_facts, write_facts
+from search.milvus.index import MilvusIndex
+from search.milvus.push import PushedIndex, push_index
+from search.milvus.selection import MilvusSelections
 from search.milvus_command import push as push_command
-from search.milvus_connection import MilvusConnection
-from search.milvus_facts import read_facts, write_facts
-from search.milvus_index import MilvusIndex
-from search.milvus_push import PushedIndex, push_index
-from search.milvus_selection import MilvusSelections
 from search.terms import QueryError
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.search.conftest import ASPECTS, png, unit
@@ -382,7 +384,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
 
 def test_a_killed_push_goes_on(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = f"milvus:{tmp_path / 'killed.db'}/pictures"
-    monkeypatch.setattr("search.milvus_fields.MAX_BATCH_ROWS", 20)
+    monkeypatch.setattr("search.milvus.fields.MAX_BATCH_ROWS", 20)
     monkeypatch.setattr(milvus_push, "BATCHES_BETWEEN_NOTES", 3)
     with monkeypatch.context() as dying:
         interrupted(dying, batches=8)
@@ -403,8 +405,9 @@ DYING = """
 import os, signal, sys
 from pathlib import Path
 from indexer import IndexDirectory
-from search import milvus_fields, milvus_push
-from search.milvus_address import MilvusAddress
+from search.milvus import fields as milvus_fields
+from search.milvus import push as milvus_push
+from search.milvus.address import MilvusAddress
 
 milvus_fields.MAX_BATCH_ROWS, milvus_push.BATCHES_BETWEEN_NOTES = 7, 2
 rows, left = milvus_push.islice, int(sys.argv[3])
@@ -563,7 +566,7 @@ def test_texts_that_are_too_long(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("search.milvus_connection.CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("search.milvus.connection.CONNECT_SECONDS", 0.5)
     monkeypatch.setenv("MILVUS_TOKEN", "root:secret")
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

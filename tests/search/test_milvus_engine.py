@@ -12,13 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 from indexer.records import ModelRecord
-from search import milvus_engine
 from search.exact import exact_top_k
-from search.milvus_connection import MilvusConnection
-from search.milvus_engine import MilvusEngine
-from search.milvus_facts import CollectionFacts
-from search.milvus_selection import MilvusRows
-from search.milvus_vectors import MilvusVectors
+from search.milvus import engine as milvus_engine
+from search.milvus.connection import MilvusConnection
+from search.milvus.engine import MilvusEngine
+from search.milvus.facts import CollectionFacts
+from search.milvus.selection import MilvusRows
+from search.milvus.vectors import MilvusVectors
 from search.vectors import StoredVectors
 from tests.search.conftest import unit
 from tpips_model.aspects import Aspect

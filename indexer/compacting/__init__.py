@@ -1,0 +1,1 @@
+"""Small parts put together, and removed items dropped."""

@@ -1,0 +1,1 @@
+"""Exports of an index: parquet, npy and the layout of LAION."""

@@ -1,0 +1,1 @@
+"""Indices of vectors that somebody else has made."""

@@ -1,0 +1,1 @@
+"""Indices of one model laid into one."""

@@ -1,0 +1,1 @@
+"""Everything about an index that can be checked."""

@@ -1,0 +1,1 @@
+"""Indices served from Milvus, by our scoring."""
