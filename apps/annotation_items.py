@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from apps.index_view import IndexView
 from apps.picture_vectors import nearest_in_sample, sample_vectors
-from apps.resources import Resources
 
 __all__ = ["KINDS", "AnnotationItem", "AnnotationKind", "make_items"]
 
@@ -45,15 +45,15 @@ class AnnotationItem:
         return ("p0_path", "p1_path", "p2_path") if self.kind == "odd-one-out" else ("ref_path", "p0_path", "p1_path")
 
 
-def make_items(resources: Resources, kind: AnnotationKind, seed: int, count: int = ITEMS) -> list[AnnotationItem]:
+def make_items(view: IndexView, kind: AnnotationKind, seed: int, count: int = ITEMS) -> list[AnnotationItem]:
     """Return items drawn from an index, the same for the same seed.
 
     An item holds a picture and its nearest under two different aspects, so that what is alike depends on the sense
     that is asked for. Every eighth is a sentinel: one picture stands in it twice.
     """
-    rows = resources.sample_rows(SAMPLE, seed=seed)
-    aspects = resources.aspects
-    vectors = [sample_vectors(resources, rows, aspect) for aspect in aspects]
+    rows = view.sample_rows(SAMPLE, seed=seed)
+    aspects = view.aspects
+    vectors = [sample_vectors(view, rows, aspect) for aspect in aspects]
     draw = np.random.default_rng(seed)
     made: dict[str, AnnotationItem] = {}
     for number in range(min(count, len(rows)) if len(rows) >= 3 else 0):

@@ -32,19 +32,27 @@ def run(
     votes: Annotated[
         Path | None, typer.Option(help="Where the Annotate page keeps its votes; by default INDEX-votes.")
     ] = None,
+    web: Annotated[
+        bool | None,
+        typer.Option(
+            "--web/--no-web",
+            help="Let users paste the address of a picture, which this machine then downloads; by default only where "
+            "no other machine reaches the app.",
+        ),
+    ] = None,
 ) -> None:
     """Search an index by many senses of similarity, in the browser.
 
     For example: tpips-app demo/index
     """
     try:
-        from apps.app_server import CONFIG, make_app, shared_resources
+        from apps.app_server import CONFIG, LOCAL_HOSTS, make_app, shared_resources
     except ImportError as error:
         raise TpipsError(f"the app needs {error.name}: pip install 'tpips-retrieval[app]'") from error
     from apps.app_settings import AppSettings
     from apps.free_port import check_port_free
 
-    settings = AppSettings.of(index, data_root, votes)
+    settings = AppSettings.of(index, data_root, votes, web=host in LOCAL_HOSTS if web is None else web)
     opened = shared_resources(settings)  # what is wrong with the index is said here, not in the browser
     if len(opened.searcher) == 0:
         raise TpipsError(f"the index {settings.index} holds no picture; index a folder that has some")

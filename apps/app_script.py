@@ -9,6 +9,7 @@ import streamlit as st
 from apps.app_server import shared_resources
 from apps.app_settings import AppSettings
 from apps.page_style import STYLE, plain
+from apps.resources import Resources
 from apps.screens import annotate, compare, compose, index, senses, video
 from tpips_model.errors import TpipsError
 
@@ -39,12 +40,26 @@ def run() -> None:
     st.session_state["entering"] = st.session_state.get("screen") not in (None, name)
     st.session_state["screen"] = name
     try:
-        st.session_state["resources"] = shared_resources(AppSettings.from_environment())
+        resources = st.session_state["resources"] = shared_resources(AppSettings.from_environment())
+        _show_state(resources)
+        if len(resources.searcher) == 0:
+            st.info("This index holds no pictures any more. Those that tpips-index add puts into it appear here.")
+            return
         if st.session_state.pop("go", None) == "compose" and name != "compose":
             st.switch_page(pages["compose"])
         chosen.run()
     except TpipsError as error:
         st.error(plain(error))
+
+
+def _show_state(resources: Resources) -> None:
+    """Follow the index, and say what is not as it should be."""
+    try:
+        resources.refresh()
+    except TpipsError as error:
+        st.warning(f"The index has changed, and cannot be read; you see it as it was. {plain(error)}")
+    if (away := resources.view.away()) is not None:
+        st.info(plain(away), icon=":material/hide_image:")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from tpips_model.errors import TpipsError
 
 __all__ = ["AppSettings"]
 
-INDEX, DATA_ROOT, VOTES = "TPIPS_APP_INDEX", "TPIPS_APP_DATA_ROOT", "TPIPS_APP_VOTES"
+INDEX, DATA_ROOT, VOTES, WEB = "TPIPS_APP_INDEX", "TPIPS_APP_DATA_ROOT", "TPIPS_APP_VOTES", "TPIPS_APP_WEB"
 
 
 @dataclass(frozen=True)
@@ -21,25 +21,35 @@ class AppSettings:
         index: The index directory.
         data_root: Where the pictures are now, or ``None`` for where they were indexed.
         votes: The folder that the Annotate page writes to.
+        web: Whether users may paste the address of a picture, which this machine then downloads.
     """
 
     index: Path
     data_root: Path | None
     votes: Path
+    web: bool = False
 
     @classmethod
-    def of(cls, index: Path, data_root: Path | None = None, votes: Path | None = None) -> AppSettings:
+    def of(
+        cls, index: Path, data_root: Path | None = None, votes: Path | None = None, *, web: bool = False
+    ) -> AppSettings:
         """Return settings with absolute paths; votes go to ``INDEX-votes`` beside the index unless told otherwise."""
         whole = index.absolute()
         return cls(
             whole,
             data_root.absolute() if data_root is not None else None,
             votes.absolute() if votes is not None else whole.with_name(f"{whole.name}-votes"),
+            web,
         )
 
     def to_environment(self) -> dict[str, str]:
         """Return the settings as environment variables."""
-        return {INDEX: str(self.index), DATA_ROOT: str(self.data_root or ""), VOTES: str(self.votes)}
+        return {
+            INDEX: str(self.index),
+            DATA_ROOT: str(self.data_root or ""),
+            VOTES: str(self.votes),
+            WEB: "1" if self.web else "",
+        }
 
     @classmethod
     def from_environment(cls) -> AppSettings:
@@ -51,4 +61,9 @@ class AppSettings:
         if not os.environ.get(INDEX):
             raise TpipsError("the app was not told which index to open; start it with: tpips-app INDEX")
         root, votes = os.environ.get(DATA_ROOT), os.environ.get(VOTES)
-        return cls.of(Path(os.environ[INDEX]), Path(root) if root else None, Path(votes) if votes else None)
+        return cls.of(
+            Path(os.environ[INDEX]),
+            Path(root) if root else None,
+            Path(votes) if votes else None,
+            web=bool(os.environ.get(WEB)),
+        )

@@ -10,6 +10,8 @@ __all__ = ["FEWEST", "positions"]
 # Below this t-SNE has no neighbourhoods to keep.
 FEWEST = 8
 PERPLEXITY = 15.0
+# Half of scikit-learn's, in which a thousand pictures take some seconds; neighbourhoods have settled by then.
+STEPS = 500
 
 
 def positions(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -21,9 +23,14 @@ def positions(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         vectors: float64 (N, D), unit rows; N at least ``FEWEST``.
     """
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
-    flat = TSNE(2, perplexity=perplexity, metric="cosine", init="random", random_state=0).fit_transform(vectors)
+    # OpenMP's threads spin while they wait for each other: on a busy machine two take twenty times as long as one.
+    with threadpool_limits(1, user_api="openmp"):
+        flat = TSNE(
+            2, perplexity=perplexity, init="pca", max_iter=STEPS, random_state=0
+        ).fit_transform(vectors)  # fmt: skip
     spread = flat - flat.min(axis=0)
     spread = spread / np.maximum(spread.max(axis=0), 1e-12)
     ranks = spread.argsort(axis=0).argsort(axis=0) / (len(vectors) - 1)

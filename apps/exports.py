@@ -9,8 +9,10 @@ import zipfile
 
 from PIL import Image, ImageDraw, ImageFont
 
+from indexer.thumbnails import small_picture
 from search import Hit, Hits
 from tpips_model.errors import TpipsError
+from tpips_model.images import to_rgb
 
 __all__ = ["contact_sheet", "to_csv", "to_zip"]
 
@@ -64,11 +66,14 @@ def contact_sheet(hits: Hits) -> bytes:
 def to_zip(hits: Hits) -> bytes:
     """Return the results' own files in a ZIP, numbered by rank, with the results as JSON beside them.
 
+    What cannot be read any more is left out, and listed in a file of its own.
+
     Raises:
-        TpipsError: They are too large together, or one cannot be read any more.
+        TpipsError: They are too large together, or none can be read any more.
     """
     buffer = io.BytesIO()
     total = 0
+    missing: list[str] = []
     # The pictures are compressed already.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for hit in hits:
@@ -77,19 +82,25 @@ def to_zip(hits: Hits) -> bytes:
                 raise TpipsError(
                     f"the pictures of this page have over {MAX_ZIP_BYTES >> 20} MB together; show fewer on a page"
                 )
-            archive.writestr(f"{hit.rank:04d}-{_file_name(hit.key)}", hit.index.item_bytes(hit.record))
+            try:
+                archive.writestr(f"{hit.rank:04d}-{_file_name(hit.key)}", hit.index.item_bytes(hit.record))
+            except TpipsError as error:
+                if len(missing) == len(hits) - 1:
+                    raise TpipsError(f"none of the pictures' files can be read any more: {error}") from error
+                missing.append(f"{hit.rank:04d} {error}")
+        if missing:
+            archive.writestr("missing.txt", "\n".join(missing) + "\n")
         archive.writestr("results.json", hits.to_json(indent=1))
     return buffer.getvalue()
 
 
 def _paste(sheet: Image.Image, draw: ImageDraw.ImageDraw, hit: Hit, left: int, top: int) -> None:
     try:
-        picture = hit.image(at_least=CELL)
+        picture = to_rgb(small_picture(hit.index, hit.row, hit.record, CELL))
     except TpipsError:
         draw.rectangle((left, top, left + CELL, top + CELL), "#e6e3dd")
         draw.text((left + 12, top + CELL // 2 - 8), "picture not available", FAINT, ImageFont.load_default(14))
         return
-    picture.thumbnail((CELL, CELL), Image.Resampling.LANCZOS)
     sheet.paste(picture, (left + (CELL - picture.width) // 2, top + (CELL - picture.height) // 2))
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from search import Searcher
+from indexer import IndexDirectory
+from indexer.file_checks import removed_rows
+from search.items import Items
 
 __all__ = ["Facet", "FilterChoice", "choices_from_params", "choices_to_params", "facets_of", "filter_text"]
 
@@ -117,28 +119,33 @@ def filter_text(choices: Iterable[FilterChoice], where: str = "") -> str | None:
     return " and ".join(conditions) or None
 
 
-def facets_of(searcher: Searcher) -> tuple[Facet, ...]:
+def facets_of(index: IndexDirectory) -> tuple[Facet, ...]:
     """Return the columns of an index that can be filtered by, metadata first."""
-    names = [field.name for field in searcher.columns if field.name not in INTERNAL and "`" not in field.name]
-    table = _first_items(searcher, names)
+    schema = Items(index).schema
+    names = [field.name for field in schema if field.name not in INTERNAL and "`" not in field.name]
+    table = _first_items(index, schema, names)
     facets = [facet for name in names if (facet := _facet(name, table[name])) is not None]
     own = ("key", "width", "height")
     return tuple(sorted(facets, key=lambda facet: facet.column in own))
 
 
-def _first_items(searcher: Searcher, names: Sequence[str]) -> pa.Table:
+def _first_items(index: IndexDirectory, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     tables, rows = [], 0
-    for part in searcher.index.manifest.parts:
-        tables.append(searcher.index.part_items(part, names))
-        rows += part.rows
+    for part in index.manifest.parts:
+        table = index.part_items(part, names)
+        if part.removal_file is not None:
+            gone = removed_rows(index.path / part.removal_file, part)
+            table = table.take(pa.array(np.delete(np.arange(part.rows), gone)))
+        tables.append(table)
+        rows += part.live
         if rows >= MAX_SAMPLED:
             break
-    table = pa.concat_tables(tables, promote_options="permissive") if tables else searcher.columns.empty_table()
+    table = pa.concat_tables(tables, promote_options="permissive") if tables else schema.empty_table()
     # A column of a later part only, or one that is a number here and a text there, has the index's own type.
     columns = [
-        table[name].cast(searcher.columns.field(name).type)
+        table[name].cast(schema.field(name).type)
         if name in table.column_names
-        else pa.nulls(len(table), searcher.columns.field(name).type)
+        else pa.nulls(len(table), schema.field(name).type)
         for name in names
     ]
     return pa.table(columns, list(names))

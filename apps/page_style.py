@@ -39,6 +39,14 @@ STYLE = f"""<style>
 h1 {{ font-size: clamp(1.45rem, 1.2rem + 1.2vw, 2.1rem) !important; padding: 0 0 .3rem !important; }}
 @media (max-width: 640px) {{
   .stMainBlockContainer {{ padding-top: 3.6rem; }}
+  .st-key-rows, .st-key-starts {{
+    flex-wrap: nowrap !important; overflow-x: auto; scroll-snap-type: x proximity; scrollbar-width: thin;
+    padding-bottom: .4rem;
+  }}
+  .st-key-rows > *, .st-key-starts > * {{ flex: none !important; scroll-snap-align: start; max-width: 88%; }}
+  .st-key-rows .st-key-card-add [data-testid="stCaptionContainer"] {{ display: none; }}
+  .st-key-facts > * {{ width: calc(50% - .5rem) !important; flex: none !important; }}
+  .st-key-facts [data-testid="stMetricValue"] {{ font-size: 1.4rem; }}
   .st-key-undo p, .st-key-redo p, .st-key-over p {{ font-size: 0; }}
 }}
 </style>"""

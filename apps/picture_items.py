@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apps.resources import Resources, picture_address
+from apps.index_view import picture_address
+from apps.resources import Resources
+from indexer import IndexDirectory
 from search import Hit, Hits
 from search.items import Items
 
@@ -19,21 +21,20 @@ def term_records(hits: Hits) -> list[dict[str, Any]]:
     return [{"aspect": term.aspect.text, "label": term.label, "weight": term.weight} for term in hits.terms]
 
 
-def hit_items(resources: Resources, hits: Hits, before: Sequence[str] = ()) -> list[dict[str, Any]]:
+def hit_items(hits: Hits, before: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the results of a query as a wall shows them.
 
     Args:
-        resources: What all sessions share.
         hits: The results.
         before: The keys of the results before the query was changed, best first: what stayed and what came is marked.
     """
     places = {key: place for place, key in enumerate(before, start=1)}
     marked = any(hit.key in places for hit in hits)
-    return [_hit_item(resources, hits, hit, places if marked else {}) for hit in hits]
+    return [_hit_item(hits, hit, places if marked else {}) for hit in hits]
 
 
-def _hit_item(resources: Resources, hits: Hits, hit: Hit, places: Mapping[str, int]) -> dict[str, Any]:
-    item = _item(resources, hit.row, hit.record) | {
+def _hit_item(hits: Hits, hit: Hit, places: Mapping[str, int]) -> dict[str, Any]:
+    item = _item(hit.index, hit.row, hit.record) | {
         "rank": hit.rank,
         "score": hit.score,
         "scoreNote": f"score, higher than {hits.percentile(hit.score):.1f} % of the pictures",
@@ -57,11 +58,11 @@ def _change(before: int | None, now: int) -> dict[str, Any]:
 
 def record_items(resources: Resources, rows: Sequence[int]) -> list[dict[str, Any]]:
     """Return some items of the index as a wall shows them."""
-    return [_item(resources, row, record) for row, record in zip(rows, resources.records(list(rows)), strict=True)]
+    view = resources.view
+    return [_item(view.index, row, record) for row, record in zip(rows, view.records(rows), strict=True)]
 
 
-def _item(resources: Resources, row: int, record: Mapping[str, Any]) -> dict[str, Any]:
-    index = resources.searcher.index
+def _item(index: IndexDirectory, row: int, record: Mapping[str, Any]) -> dict[str, Any]:
     facts = [[name, _shown(value)] for name, value in Items.metadata(dict(record)).items() if value is not None]
     return {
         "key": record["key"],

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.index_view import IndexView
 from apps.query_state import PictureRef
 from apps.resources import Resources
 from search.query_image import stored_unit_vectors
-from search.vectors import StoredVectors
 from tpips_model.aspects import Aspect, unique_aspects
 from tpips_model.comparison import Comparison
 
 __all__ = ["compare_pictures", "nearest_in_sample", "sample_vectors", "vectors_of"]
-
-
-@lru_cache(maxsize=4)
-def _store(resources: Resources) -> StoredVectors:
-    return StoredVectors.of_index(resources.searcher.index)
 
 
 def vectors_of(resources: Resources, ref: PictureRef, aspects: Sequence[Aspect]) -> NDArray[np.float64]:
@@ -34,7 +28,7 @@ def vectors_of(resources: Resources, ref: PictureRef, aspects: Sequence[Aspect])
     if ref.kind == "key" and all(aspect.slug in indexed for aspect in aspects):
         row = resources.searcher.keys.row(ref.name)
         assert row is not None  # ``image`` has found the key
-        found = stored_unit_vectors(_store(resources), row, [aspect.slug for aspect in aspects], key=ref.name)
+        found = stored_unit_vectors(resources.view.store, row, [aspect.slug for aspect in aspects], key=ref.name)
         return np.array([found[aspect.slug] for aspect in aspects])
     data = image if isinstance(image, bytes) else resources.picture_bytes(ref)
     return resources.embedder.embed([data], aspects)[0].astype(np.float64)
@@ -55,10 +49,10 @@ def compare_pictures(
     return Comparison(asked, names, np.array(similarity, np.float32).T)
 
 
-def sample_vectors(resources: Resources, rows: Sequence[int], aspect: str) -> NDArray[np.float64]:
+def sample_vectors(view: IndexView, rows: Sequence[int], aspect: str) -> NDArray[np.float64]:
     """Return the stored vectors of some rows, float64 (rows, D)."""
     slug = Aspect(aspect).slug
-    return np.asarray(_store(resources).gather(slug, np.array(rows, np.int64)), np.float64)
+    return np.asarray(view.store.gather(slug, np.array(rows, np.int64)), np.float64)
 
 
 def nearest_in_sample(vectors: NDArray[np.float64], place: int, taken: set[int]) -> int:

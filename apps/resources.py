@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import accumulate
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import cast
 
-import numpy as np
-import pyarrow as pa
 import streamlit as st
 
 from apps.app_settings import AppSettings
-from apps.filter_choices import Facet, facets_of
+from apps.index_view import IndexView, picture_address
 from apps.query_state import PictureRef
 from apps.shared_embedder import SharedEmbedder
 from apps.thumbnails import Thumbnails
@@ -27,9 +20,7 @@ from tpips_model.embedder import Embedder
 from tpips_model.errors import TpipsError
 from tpips_model.images import ImageLike
 
-__all__ = ["Resources", "open_resources", "picture_address", "upload_address"]
-
-KEPT_PARTS = 32
+__all__ = ["Resources", "open_resources", "upload_address"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,21 +42,28 @@ class Resources:
     uploads: UploadStore
     thumbnails: Thumbnails
     vote_lock: threading.Lock
+    _views: dict[str, IndexView] = field(default_factory=dict, repr=False)
 
-    @cached_property
+    @property
+    def view(self) -> IndexView:
+        """The version of the index that is searched now."""
+        view = self._views.get("now")
+        if view is None or view.index is not self.searcher.index:
+            view = self._views["now"] = IndexView(self.searcher.index)
+        return view
+
+    def refresh(self) -> None:
+        """Go on with the index as it is now; costs a look at one file.
+
+        Raises:
+            TpipsError: It has changed, and cannot be opened; the version before goes on serving.
+        """
+        self.searcher.refresh()
+
+    @property
     def aspects(self) -> tuple[str, ...]:
         """The aspects that can be asked for, overall last."""
-        found = sorted(self.searcher.aspects, key=lambda aspect: aspect.is_overall)
-        return tuple(aspect.text for aspect in found)
-
-    @cached_property
-    def facets(self) -> tuple[Facet, ...]:
-        """The columns that can be filtered by."""
-        return facets_of(self.searcher)
-
-    def default_aspect(self) -> str:
-        """Return the aspect of a new row."""
-        return self.aspects[0]
+        return self.view.aspects
 
     def image(self, ref: PictureRef) -> ImageLike:
         """Return a picture as the Searcher takes it: an indexed item's key, or the bytes of an upload.
@@ -105,62 +103,19 @@ class Resources:
             return self.upload(ref.name)
         row = self.searcher.keys.row(str(self.image(ref)))
         assert row is not None  # ``image`` has found the key
-        return self.searcher.index.item_bytes(self.record(row))
-
-    def record(self, row: int) -> dict[str, Any]:
-        """Return all columns of one item.
-
-        Raises:
-            TpipsError: There is no such row.
-        """
-        if not 0 <= row < len(self.searcher):
-            raise TpipsError(f"the index has no row {row}")
-        return self.records([row])[0]
-
-    def records(self, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """Return all columns of some items, reading only the parts that hold them."""
-        found = []
-        for row in rows:
-            part = bisect_right(self._starts, row) - 1
-            record: dict[str, Any] = self._part(part).slice(row - self._starts[part], 1).to_pylist()[0]
-            found.append(record)
-        return found
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *accumulate(part.rows for part in self.searcher.index.manifest.parts)][:-1]
-
-    @cached_property
-    def _part(self) -> Callable[[int], pa.Table]:
-        index = self.searcher.index
-        return lru_cache(maxsize=KEPT_PARTS)(lambda number: index.part_items(index.manifest.parts[number]))
-
-    @cached_property
-    def stamp(self) -> str:
-        """What tells this index from any other, also from itself with more pictures."""
-        return _stamp(self.searcher.index)
-
-    def sample_rows(self, count: int, seed: int = 0) -> list[int]:
-        """Return some rows, drawn at random but the same for the same seed."""
-        total = len(self.searcher)
-        rows = np.random.default_rng(seed).choice(total, min(count, total), replace=False)
-        return [int(row) for row in rows]
+        view = self.view
+        return view.index.item_bytes(view.record(row))
 
     def address(self, ref: PictureRef, size: int) -> str:
         """Return where a browser finds a picture, or nothing if it is not there any more."""
         if ref.kind == "upload":
             return upload_address(ref.name, size) if self.uploads.get(ref.name) is not None else ""
         row = self.searcher.keys.row(ref.name)
-        return "" if row is None else picture_address(self.searcher.index, row, size)
+        return "" if row is None else picture_address(self.view.index, row, size)
 
     def label(self, ref: PictureRef) -> str:
         """Return what to call a picture."""
         return ref.name if ref.kind == "key" else self.uploads.name(ref.name)
-
-
-def picture_address(index: IndexDirectory, row: int, size: int) -> str:
-    """Return where a browser finds an indexed picture; another index gives another address, so browsers may keep it."""
-    return f"/picture/{row}?size={size}&of={_stamp(index)}"
 
 
 def upload_address(digest: str, size: int) -> str:
@@ -168,21 +123,15 @@ def upload_address(digest: str, size: int) -> str:
     return f"/upload/{digest}?size={size}"
 
 
-def _stamp(index: IndexDirectory) -> str:
-    parts = index.manifest.parts
-    first = next(iter(parts[0].files.values())).sha256[:12] if parts else "empty"
-    return f"{first}-{index.rows}"
-
-
-@st.cache_resource(show_spinner=False)
-def open_resources(index: str, data_root: str, votes: str) -> Resources:
+@st.cache_resource(show_spinner=False, hash_funcs={AppSettings: hash})
+def open_resources(settings: AppSettings) -> Resources:
     """Open an index once for all sessions.
 
     Raises:
         TpipsError: There is no index, or it is damaged.
     """
-    settings = AppSettings.of(Path(index), Path(data_root) if data_root else None, Path(votes))
     directory = IndexDirectory.open(settings.index, data_root=settings.data_root)
     embedder = SharedEmbedder(directory.manifest.model)
-    searcher = Searcher(directory, model=cast(Embedder, embedder))  # whose decode_at_least is known once it is loaded
+    # A SharedEmbedder's decode_at_least is known once it is loaded, and not before.
+    searcher = Searcher(directory, model=cast(Embedder, embedder), data_root=settings.data_root)
     return Resources(settings, searcher, embedder, UploadStore(), Thumbnails(), threading.Lock())

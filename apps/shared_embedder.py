@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import ModelRecord
+from indexer.importing.model import loadable_model
 from tpips_model.aspects import Aspect, AspectLike
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
@@ -82,7 +83,7 @@ class SharedEmbedder:
     @cached_property
     def _model(self) -> Embedder:
         with self._lock:
-            model = load_embedder(self.name)
+            model = load_embedder(loadable_model(self.name))
             if (model.fingerprint, model.dim) != (self.fingerprint, self.dim):
                 raise ModelError(
                     f"the index was made by {self.name!r} of fingerprint {self.fingerprint}, but that name now gives "

@@ -7,12 +7,13 @@ folder can be taken anywhere.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = ["CANNOT_TELL", "VoteFolder", "session_name"]
 
 CANNOT_TELL = "can't tell"
 MAX_NAME = 60
+LOCK_FILE = "lock"
 # How a picture's file begins; others are stored as JPEG names, which readers do not go by.
 SUFFIXES = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp", b"II*\0": ".tif", b"MM\0*": ".tif"}
 
@@ -49,7 +51,7 @@ class VoteFolder:
 
     Args:
         folder: It; made with the first vote.
-        lock: Held while a vote is written, by all who write in this process.
+        lock: Held while a vote is written, by all who write in this process; other processes wait for the folder's.
     """
 
     def __init__(self, folder: Path, lock: threading.Lock) -> None:
@@ -103,7 +105,7 @@ class VoteFolder:
             if item.sentinel is not None:
                 record["sentinel"] = item.sentinel
             record["answers"] = dict(answers)
-            with self._lock:
+            with self._lock, _only_writer(self.folder):
                 if item.id in self.answered(item.kind, session):
                     raise TpipsError("this one was answered already, perhaps in another window; go on with the next")
                 _append_line(self.path(item.kind), json.dumps(record, ensure_ascii=False))
@@ -115,7 +117,7 @@ class VoteFolder:
 
     def _keep_picture(self, resources: Resources, row: int) -> str:
         """Put a picture's file beside the votes, once, and return its path in the folder."""
-        data = resources.searcher.index.item_bytes(resources.record(row))
+        data = resources.view.index.item_bytes(resources.view.record(row))
         suffix = next((suffix for start, suffix in SUFFIXES.items() if data.startswith(start)), ".jpg")
         name = f"pictures/{hashlib.sha256(data).hexdigest()[:24]}{suffix}"
         path = self.folder / name
@@ -129,6 +131,17 @@ class VoteFolder:
                 with contextlib.suppress(OSError):
                     temporary.unlink()
         return name
+
+
+@contextlib.contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Wait until no other program writes to a folder, and keep others out; its end, however it comes, lets them in."""
+    descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _append_line(path: Path, line: str) -> None:

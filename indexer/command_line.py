@@ -13,6 +13,7 @@ from indexer.import_command import import_embeddings
 from indexer.info_command import info
 from indexer.merge_command import merge
 from indexer.plan_command import plan
+from indexer.thumbnails_command import thumbnails
 from indexer.verify_command import verify
 
 __all__ = ["app"]
@@ -27,4 +28,5 @@ app.command()(merge)
 app.command()(export)
 app.command()(import_embeddings)
 app.command()(plan)
+app.command()(thumbnails)
 app.command()(verify)

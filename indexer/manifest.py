@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 FORMAT = "tpips-index"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)

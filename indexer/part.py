@@ -17,6 +17,7 @@ from indexer.directory import MANIFEST_FILE
 from indexer.durable import make_folder, write_durably
 from indexer.file_names import errors_file, items_file, thumbnails_file, vectors_file
 from indexer.manifest import FileRecord, Manifest, PartRecord
+from indexer.parquet_settings import ROWS_PER_GROUP, TABLE_SETTINGS, THUMBNAIL_SETTINGS, THUMBNAILS_PER_GROUP
 from indexer.readers import begin_epoch
 from tpips_model.aspects import Aspect
 from tpips_model.errors import ModelError
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 NORM_TOLERANCE = 1e-3
-THUMBNAILS_PER_GROUP = 64
 
 
 def write_part(
@@ -101,10 +101,10 @@ def write_thumbnails(index: Path, part: int, thumbnails: Sequence[bytes]) -> Fil
     Raises:
         IndexDirectoryError: The file cannot be written.
     """
+    sink = pa.BufferOutputStream()
     table = pa.table([pa.array(thumbnails, pa.binary())], schema=THUMBNAIL_SCHEMA)
-    # They are compressed already, and in small groups so that one can be read alone.
-    payload = _parquet_bytes(table, compression="none", rows_per_group=THUMBNAILS_PER_GROUP)
-    return _write(index / thumbnails_file(part), payload)
+    pq.write_table(table, sink, row_group_size=THUMBNAILS_PER_GROUP, **THUMBNAIL_SETTINGS)
+    return _write(index / thumbnails_file(part), bytes(sink.getvalue()))
 
 
 def write_vectors(
@@ -167,21 +167,9 @@ def _check_vectors(aspect: Aspect, vectors: NDArray[np.float32], keys: Sequence[
     )
 
 
-def _parquet_bytes(table: pa.Table, *, compression: str = "zstd", rows_per_group: int = 65536) -> bytes:
+def _parquet_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    # Every setting that shapes the bytes is named, so that a change of the library's defaults cannot.
-    pq.write_table(
-        table,
-        sink,
-        version="2.6",
-        data_page_version="1.0",
-        compression=compression,
-        compression_level=3 if compression == "zstd" else None,
-        use_dictionary=compression == "zstd",
-        write_statistics=True,
-        row_group_size=rows_per_group,
-        store_schema=False,
-    )
+    pq.write_table(table, sink, row_group_size=ROWS_PER_GROUP, **TABLE_SETTINGS)
     return bytes(sink.getvalue())
 
 

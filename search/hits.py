@@ -14,6 +14,7 @@ from PIL import Image
 
 from indexer import IndexDirectory
 from search.query_image import QueryImage
+from search.small_pictures import item_thumbnail
 from tpips_model.aspects import Aspect
 from tpips_model.images import to_rgb
 
@@ -45,6 +46,14 @@ class QueryTerm:
             TpipsError: The item's picture cannot be read any more.
         """
         return self.source.image(at_least=at_least)
+
+    def thumbnail(self, side: int) -> bytes:
+        """Return the term's image as ``Hit.thumbnail`` does.
+
+        Raises:
+            TpipsError: The item's picture cannot be read any more, and has no thumbnail.
+        """
+        return self.source.thumbnail(side)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +92,15 @@ class Hit:
             ImageError: It cannot be decoded.
         """
         return to_rgb(self.index.item_bytes(self.record), at_least=at_least)
+
+    def thumbnail(self, side: int) -> bytes:
+        """Return the picture as an upright JPEG of at most ``side`` pixels a side: the index's thumbnail if it will do.
+
+        Raises:
+            IndexDirectoryError: It is no longer where it was when it was indexed, and has no thumbnail.
+            ImageError: It cannot be decoded, and has no thumbnail.
+        """
+        return item_thumbnail(self.index, self.row, self.record, side)
 
 
 @dataclass(frozen=True, eq=False)

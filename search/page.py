@@ -9,28 +9,24 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 
 from tpips_model.errors import TpipsError
 
 if TYPE_CHECKING:
-    from search.hits import Hits
+    from search.hits import Hit, Hits
+    from search.query_image import QueryImage
 
 __all__ = ["render_fragment", "render_page", "write_page"]
 
 # Twice the size in which they are shown, for sharp screens.
 PAGE_THUMBNAIL = 440
 FRAGMENT_THUMBNAIL = 280
-JPEG_QUALITY = 84
 TERM_COLOURS = 6
 # How many near-duplicates of a result are named.
 MAX_DUPLICATES = 50
-
-
-class _HasImage(Protocol):
-    def image(self, *, at_least: int | None = None) -> Image.Image: ...
 
 
 @dataclass(frozen=True)
@@ -98,12 +94,14 @@ def _render(template: str, hits: Hits, size: int, **more: Any) -> str:
         lstrip_blocks=True,
     )
     # A term's image is drawn once, however many terms share it.
-    sources = {id(term.source): _thumbnail(term, size) for term in hits.terms}
+    sources = {id(term.source): _thumbnail(term.source, size) for term in hits.terms}
+    pictures = [_thumbnail(hit, size) for hit in hits]
     return environment.get_template(template).render(
         hits=[
-            {"hit": hit, "picture": _thumbnail(hit, size), "shares": shares}
-            for hit, shares in zip(hits, _bars(hits), strict=True)
+            {"hit": hit, "picture": picture, "shares": shares}
+            for hit, picture, shares in zip(hits, pictures, _bars(hits), strict=True)
         ],
+        away=sum(not picture.uri for picture in pictures),
         terms=[{"term": term, "picture": sources[id(term.source)]} for term in hits.terms],
         answer=hits,
         zero=_zero(hits)[0],
@@ -113,19 +111,14 @@ def _render(template: str, hits: Hits, size: int, **more: Any) -> str:
     )
 
 
-def _thumbnail(source: _HasImage, size: int) -> _Thumbnail:
+def _thumbnail(source: Hit | QueryImage, size: int) -> _Thumbnail:
     try:
-        image = source.image(at_least=size)
+        jpeg = source.thumbnail(size)
     except TpipsError as error:
         return _Thumbnail(fault=str(error))  # shown in the picture's place
-    image.thumbnail((size, size))
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=JPEG_QUALITY)
-    return _Thumbnail(
-        uri=f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}",
-        width=image.width,
-        height=image.height,
-    )
+    with Image.open(io.BytesIO(jpeg)) as image:
+        width, height = image.size
+    return _Thumbnail(f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}", width, height)
 
 
 def _zero(hits: Hits) -> tuple[float, float]:

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from indexer import IndexDirectory, IndexDirectoryError
+from indexer.thumbnails import make_thumbnail
 from search.items import Items
+from search.small_pictures import JPEG_QUALITY, item_thumbnail
 from search.terms import QueryError
 from search.vectors import StoredVectors
 from tpips_model.aspects import Aspect
@@ -84,6 +86,17 @@ class QueryImage:
             return to_rgb(self.index.item_bytes(self._record()), at_least=at_least)
         assert self.picture is not None
         return to_rgb(self.picture, at_least=at_least)
+
+    def thumbnail(self, side: int) -> bytes:
+        """Return the image as an upright JPEG of at most ``side`` pixels a side; the index's thumbnail, if it will do.
+
+        Raises:
+            IndexDirectoryError: The item's picture cannot be read, and has no thumbnail.
+            ImageError: The picture cannot be decoded.
+        """
+        if self.row is not None:
+            return item_thumbnail(self.index, self.row, self._record(), side)
+        return make_thumbnail(self.image(at_least=side), side, quality=JPEG_QUALITY)
 
     def _record(self) -> dict[str, Any]:
         return self.items.records(np.array([self.row], np.int64))[0]

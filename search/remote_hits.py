@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from indexer.thumbnails import make_thumbnail
 from search.hits import Hit, Hits, QueryFacts, QueryTerm
+from search.small_pictures import JPEG_QUALITY
 from tpips_model.aspects import Aspect
 from tpips_model.images import to_rgb
 
@@ -32,6 +34,10 @@ class RemoteImage:
     def image(self, *, at_least: int | None = None) -> Image.Image:
         """Return it as RGB, as ``Hit.image`` does."""
         return to_rgb(self.read(), at_least=at_least)
+
+    def thumbnail(self, side: int) -> bytes:
+        """Return it as ``Hit.thumbnail`` does."""
+        return make_thumbnail(self.image(at_least=side), side, quality=JPEG_QUALITY)
 
 
 @dataclass(frozen=True, eq=False)

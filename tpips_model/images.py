@@ -213,8 +213,9 @@ def _describe(image: Any) -> str:
 
 
 def _is_tensor(image: object) -> TypeGuard[torch.Tensor]:
-    loaded = sys.modules.get("torch")  # a tensor exists only where torch has been imported
-    return loaded is not None and isinstance(image, loaded.Tensor)
+    # A tensor exists only where torch has been imported; while another thread imports it, it has no such class yet.
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor is not None and isinstance(image, tensor)
 
 
 @contextmanager

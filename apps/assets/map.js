@@ -1,5 +1,35 @@
 // A map of pictures to wander in: drag to move, wheel or + and - to come closer; a picture keeps its size, so that
-// crowded places open up.
+// crowded places open up. Where pictures would hide each other, one is shown and the others are dots until one is close
+// enough.
+const ROOM = 0.4;
+const DOT = 9;
+
+// Which items are pictures: in their order, those of which no more than a part is covered by earlier ones.
+function pictured(boxes, cell, first) {
+  const cells = new Map();
+  const shown = new Set();
+  const order = first < 0 ? boxes.keys() : [first, ...boxes.keys()];
+  for (const number of order) {
+    if (shown.has(number)) continue;
+    const { left, top, w, h } = boxes[number];
+    const near = [];
+    for (let column = Math.floor(left / cell) - 1; column <= Math.floor((left + w) / cell) + 1; column++) {
+      for (let row = Math.floor(top / cell) - 1; row <= Math.floor((top + h) / cell) + 1; row++) near.push(...(cells.get(`${column},${row}`) || []));
+    }
+    let covered = 0;
+    for (const other of near) {
+      const across = Math.min(left + w, other.left + other.w) - Math.max(left, other.left);
+      const down = Math.min(top + h, other.top + other.h) - Math.max(top, other.top);
+      if (across > 0 && down > 0) covered += across * down;
+    }
+    if (covered > ROOM * w * h && number !== first) continue;
+    shown.add(number);
+    const key = `${Math.floor(left / cell)},${Math.floor(top / cell)}`;
+    if (!cells.has(key)) cells.set(key, []);
+    cells.get(key).push(boxes[number]);
+  }
+  return shown;
+}
 
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
@@ -16,23 +46,38 @@ export default function (component) {
     spot.className = item.key === data.chosen ? "spot chosen" : "spot";
     spot.title = item.key;
     const image = document.createElement("img");
-    Object.assign(image, { src: item.src, alt: `Picture ${item.key}`, loading: "lazy" });
+    image.alt = `Picture ${item.key}`;
+    image.addEventListener("error", () => spot.classList.add("fault"));
     spot.append(image);
     return spot;
   });
-  let frame = 0;
+  const first = data.items.findIndex((item) => item.key === data.chosen);
+  let frame = 0, laidOut = "", shown = new Set(), boxes = [];
   const place = () => {
     frame = 0;
-    const width = root.clientWidth, height = root.clientHeight, side = Math.max(34, Math.min(66, width / 16)) * Math.sqrt(view.zoom);
+    const width = root.clientWidth, height = root.clientHeight, side = Math.max(38, Math.min(70, width / 15)) * Math.min(Math.sqrt(view.zoom), 2);
+    const layout = `${width} ${height} ${view.zoom}`;
+    if (layout !== laidOut) {  // moving alone changes nothing of what hides what
+      boxes = data.items.map(({ x, y, ratio }) => {
+        const w = side * Math.sqrt(ratio), h = side / Math.sqrt(ratio);
+        return { w, h, left: (x * (width - side) + side / 2) * view.zoom - w / 2, top: (y * (height - side) + side / 2) * view.zoom - h / 2 };
+      });
+      shown = pictured(boxes, 1.5 * side, first);
+      laidOut = layout;
+    }
     spots.forEach((spot, number) => {
-      const { x, y, ratio } = data.items[number];
-      const w = side * Math.sqrt(ratio), h = side / Math.sqrt(ratio);
+      const whole = boxes[number], dot = !shown.has(number);
+      const w = dot ? DOT : whole.w, h = dot ? DOT : whole.h;
+      const left = whole.left + view.x + (whole.w - w) / 2, top = whole.top + view.y + (whole.h - h) / 2;
+      const seen = left > -w && top > -h && left < width && top < height;
+      spot.classList.toggle("dot", dot);
+      spot.tabIndex = dot || !seen ? -1 : 0;
       spot.style.width = `${w}px`;
       spot.style.height = `${h}px`;
-      const left = (x * (width - side) + side / 2) * view.zoom + view.x - w / 2;
-      const top = (y * (height - side) + side / 2) * view.zoom + view.y - h / 2;
       spot.style.transform = `translate(${left}px, ${top}px)`;
-      spot.style.visibility = left > -w && top > -h && left < width && top < height ? "visible" : "hidden";
+      spot.style.visibility = seen ? "visible" : "hidden";
+      const image = spot.firstChild;
+      if (seen && !dot && !image.getAttribute("src")) image.src = data.items[number].src;
     });
   };
   const draw = () => { if (!frame) frame = requestAnimationFrame(place); };

@@ -34,6 +34,14 @@ function scaleOf(items) {
   return { zero: -low * unit, unit };
 }
 
+// Words in the place of a picture that is away.
+function orPlaceholder(image, item) {
+  image.addEventListener("error", () => {
+    image.replaceWith(make("span", { class: "fault", role: "img", "aria-label": `${item.alt}: not available` }, "picture not available"));
+  });
+  return image;
+}
+
 function tile(item, open, scale, data) {
   const caption = [];
   if (item.score !== undefined) caption.push(make("span", { class: "score" }, minus(PLAIN.format(item.score))));
@@ -45,9 +53,7 @@ function tile(item, open, scale, data) {
     item.rank ? make("span", { class: "rank", "aria-hidden": "true" }, String(item.rank)) : null,
     item.mark ? make("span", { class: `mark ${item.mark}` }, item.mark === "new" ? "new" : item.moved || "kept") : null,
     make("span", { class: "over", "aria-hidden": "true" }, ...caption, shares));
-  image.addEventListener("error", () => {
-    image.replaceWith(make("span", { class: "fault", role: "img", "aria-label": `${item.alt}: not available` }, "picture not available"));
-  });
+  orPlaceholder(image, item);
   const ratio = item.width && item.height ? Math.min(Math.max(item.width / item.height, 0.45), 2.6) : 1;
   return make("li", { style: `--ratio:${ratio}`, "data-key": item.key }, button);
 }
@@ -89,7 +95,7 @@ export default function (component) {
     shown = (place + data.items.length) % data.items.length;
     const item = data.items[shown];
     dialog.replaceChildren(
-      make("div", { class: "stage" }, make("img", { src: item.large, alt: item.alt })),
+      make("div", { class: "stage" }, orPlaceholder(make("img", { src: item.large, alt: item.alt }), item)),
       make("div", { class: "side" },
         make("div", { class: "bar-top" },
           make("button", { type: "button", "aria-label": "Previous picture", onclick: () => show(shown - 1) }, "←"),
@@ -117,5 +123,6 @@ export default function (component) {
   });
   root.style.setProperty("--height", `${data.height || 190}px`);
   root.replaceChildren(list, dialog);
+  document.getElementById("tpips-first")?.remove();  // what stood in the wall's place
   return () => { if (dialog.open) dialog.close(); };
 }

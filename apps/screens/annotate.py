@@ -11,8 +11,9 @@ import streamlit as st
 from apps.annotation_items import KINDS, AnnotationItem, AnnotationKind, make_items
 from apps.aspect_words import explanation
 from apps.components import component, take_action
+from apps.index_view import IndexView, picture_address
 from apps.page_style import plain
-from apps.resources import Resources, picture_address
+from apps.resources import Resources
 from apps.votes import VoteFolder, session_name
 from tpips_model.errors import TpipsError
 
@@ -66,7 +67,7 @@ def show() -> None:
 def _show_next(
     resources: Resources, session: AnnotateSession, folder: VoteFolder, kind: AnnotationKind, who: str, seed: int
 ) -> None:
-    items = _items(str(resources.settings.index), resources.stamp, kind, seed, resources)
+    items = _items(resources.view.stamp, kind, seed, resources.view)
     answered = folder.answered(kind, who)
     done = sum(item.id in answered for item in items)
     st.progress(done / max(len(items), 1), f"{done} of {len(items)} saved")
@@ -93,8 +94,8 @@ def _show_next(
 
 
 @st.cache_data(show_spinner="Choosing pictures…", max_entries=64)
-def _items(path: str, stamp: str, kind: AnnotationKind, seed: int, _resources: Resources) -> list[AnnotationItem]:
-    return make_items(_resources, kind, seed)
+def _items(stamp: str, kind: AnnotationKind, seed: int, _view: IndexView) -> list[AnnotationItem]:
+    return make_items(_view, kind, seed)
 
 
 def asked_aspects(resources: Resources, kind: AnnotationKind) -> list[str]:
@@ -119,7 +120,7 @@ def chips_data(resources: Resources, item: AnnotationItem) -> dict[str, Any]:
     odd = item.kind == "odd-one-out"
     pictures = [
         {
-            "src": picture_address(resources.searcher.index, row, SIZE),
+            "src": picture_address(resources.view.index, row, SIZE),
             "member": None if field == "ref_path" else field.removesuffix("_path"),
         }
         for field, row in zip(item.members, item.rows, strict=True)

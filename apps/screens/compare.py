@@ -10,8 +10,8 @@ from apps.picture_vectors import compare_pictures
 from apps.query_state import PictureRef
 from apps.resources import Resources
 from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
+from apps.screens.sense_choice import choose_senses
 from search import Term
-from tpips_model.aspects import Aspect
 from tpips_model.errors import TpipsError
 
 __all__ = ["show"]
@@ -35,7 +35,9 @@ def show() -> None:
     )
     show_notices(session)
     _show_choices(resources, session)
-    aspects = _show_aspects(resources, session)
+    aspects = choose_senses(
+        resources, "Senses to compare by: those of the index, or your own words", "compare-aspects", most=12
+    )
     (reference, *_), candidates = session.refs["reference"], session.refs["candidate"]
     if candidates and aspects:
         _show_comparison(resources, reference, candidates, aspects)
@@ -46,8 +48,8 @@ def show() -> None:
 
 def _chosen(resources: Resources, seed: int) -> dict[str, list[PictureRef]]:
     """Return a reference and candidates for it."""
-    rows = resources.sample_rows(SAMPLE, seed=3)
-    reference = PictureRef("key", resources.record(rows[seed % len(rows)])["key"])
+    rows = resources.view.sample_rows(SAMPLE, seed=3)
+    reference = PictureRef("key", resources.view.record(rows[seed % len(rows)])["key"])
     return {"reference": [reference], "candidate": _nearest(resources, reference)}
 
 
@@ -98,25 +100,6 @@ def _show_choices(resources: Resources, session: PageSession) -> None:
         st.button(
             "No candidates", icon=":material/close:", key="compare-clear", on_click=session.put, args=("candidate", [])
         )
-
-
-def _show_aspects(resources: Resources, session: PageSession) -> list[str]:
-    given = st.multiselect(
-        "Senses to compare by: those of the index, or your own words",
-        resources.aspects,
-        list(resources.aspects),
-        key="compare-aspects",
-        accept_new_options=True,
-        max_selections=12,
-    )
-    aspects: list[str] = []
-    for words in given:
-        try:
-            Aspect(words)
-            aspects.append(words)
-        except TpipsError as error:
-            st.warning(plain(error))
-    return aspects
 
 
 def _show_comparison(

@@ -21,11 +21,16 @@ from apps.screens.compose_rows import show_add_card, show_row
 from search import Hits
 from tpips_model.errors import TpipsError
 
-__all__ = ["show"]
+__all__ = ["LEAD", "SAMPLE", "TITLE", "show"]
 
 SAMPLE = 36
 EXAMPLES = 3
 WALL = "compose-wall"
+TITLE = "Find pictures that are alike in one sense"
+LEAD = (
+    "The colors of one picture, the brushwork of another: choose a picture, say in which sense others should be like "
+    "it, and add more pictures for more senses."
+)
 
 
 def show() -> None:
@@ -45,21 +50,16 @@ def show() -> None:
 
 
 def _show_start(resources: Resources, session: ComposeSession) -> None:
-    st.title("Find pictures that are alike in one sense")
-    st.html(
-        lead_html(
-            "The colors of one picture, the brushwork of another: choose a picture, say in which sense "
-            "others should be like it, and add more pictures for more senses."
-        )
-    )
+    st.title(TITLE)
+    st.html(lead_html(LEAD))
     _show_notices(session)
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", key="starts"):
         show_add_card(resources, session, width=330)
         _show_examples(resources, session)
     st.caption(f"Or click one of these; {len(resources.searcher):,} pictures are here.")
     seed = st.session_state.setdefault("sample", 0)
     _show_wall(
-        resources, session, {"height": 150, "items": record_items(resources, resources.sample_rows(SAMPLE, seed))}
+        resources, session, {"height": 150, "items": record_items(resources, resources.view.sample_rows(SAMPLE, seed))}
     )
     if st.button("Show others", icon=":material/shuffle:", key="shuffle"):
         st.session_state["sample"] = seed + 1
@@ -68,10 +68,10 @@ def _show_start(resources: Resources, session: ComposeSession) -> None:
 
 def _show_examples(resources: Resources, session: ComposeSession) -> None:
     senses = [aspect for aspect in resources.aspects if aspect != "overall"] or list(resources.aspects)
-    rows = resources.sample_rows(2 * EXAMPLES, seed=11)
+    rows = resources.view.sample_rows(2 * EXAMPLES, seed=11)
     if len(rows) < 2 * EXAMPLES:
         return
-    keys = [record["key"] for record in resources.records(rows)]
+    keys = [record["key"] for record in resources.view.records(rows)]
     for place in range(EXAMPLES):
         pair = [
             QueryRow(PictureRef("key", keys[2 * place + side]), senses[(place + side) % len(senses)])
@@ -91,13 +91,21 @@ def _show_examples(resources: Resources, session: ComposeSession) -> None:
 
 
 def _show_query(resources: Resources, session: ComposeSession) -> None:
-    state = session.now
     _show_notices(session)
-    with st.container(horizontal=True, gap="small"):
-        for place, row in enumerate(state.rows):
+    rows, tools, answer = st.container(horizontal=True, gap="small", key="rows"), st.container(), st.container()
+    # The pictures come first: they are what one waits for, and widgets take browsers longer to draw.
+    with answer:
+        _show_answer(resources, session)
+    with rows:
+        for place, row in enumerate(session.now.rows):
             show_row(resources, session, place, row)
         show_add_card(resources, session)
-    _show_tools(resources, session)
+    with tools:
+        _show_tools(resources, session)
+
+
+def _show_answer(resources: Resources, session: ComposeSession) -> None:
+    state = session.now
     started = time.perf_counter()
     question = Question.of(state, resources)
     for remark in question.remarks:
@@ -113,7 +121,7 @@ def _show_query(resources: Resources, session: ComposeSession) -> None:
     seconds = time.perf_counter() - started
     session.answered(state, hits.keys)
     _show_summary(session, hits, seconds)
-    items = hit_items(resources, hits, session.before if state.page == 1 else ())
+    items = hit_items(hits, session.before if state.page == 1 else ())
     _show_wall(resources, session, {"items": items, "terms": term_records(hits)})
     _show_paging(session, len(hits), hits.selected)
     show_export(resources, hits, state)

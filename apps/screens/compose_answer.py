@@ -60,7 +60,8 @@ def not_indexed(aspect: Aspect, resources: Resources) -> str:
     )
     return (
         f"The pictures have not been looked at for “{aspect.text}” yet, so this row is left out. They can be asked "
-        f"for {', '.join(resources.aspects)}. To add it, run this once and start the app again: {command}"
+        f"for {', '.join(resources.aspects)}. To add it, run this in a terminal; the app finds it at your next click: "
+        f"{command}"
     )
 
 

@@ -25,7 +25,7 @@ def show_filters(resources: Resources, session: ComposeSession) -> None:
                 "Clear all filters", key="clear-filters",
                 on_click=lambda: session.change(replace(session.now, choices=(), where="", page=1)),
             )  # fmt: skip
-        for facet in resources.facets:
+        for facet in resources.view.facets:
             _show_facet(session, facet)
         _show_free_filter(session)
 

@@ -54,7 +54,7 @@ def show_add_card(resources: Resources, session: ComposeSession, width: int = CA
         session.attempt(lambda: session.now.adding(row))
 
     with st.container(border=True, width=width, gap="xsmall", key="card-add"):
-        show_upload_area(resources, session, "Add a picture of your own", f"add-{session.uploads}", add)
+        show_upload_area(resources, session, "Add a picture of your own", f"add-{session.uploads}", add, folded=True)
         if session.now.rows:
             st.caption("Or click one below: “Add it to the query”.")
 

@@ -7,17 +7,18 @@ import streamlit as st
 from apps.aspect_map import FEWEST, positions
 from apps.aspect_words import explanation
 from apps.components import component, take_action
+from apps.index_view import IndexView, picture_address
 from apps.page_style import plain
 from apps.picture_items import SMALL, hit_items, term_records
 from apps.picture_vectors import sample_vectors
-from apps.resources import Resources, picture_address
+from apps.resources import Resources
 from apps.screens.picture_wall import show_wall
 from indexer.index_summary import IndexSummary, summarise
 
 __all__ = ["show"]
 
 MAP = "index-map"
-MAX_ON_MAP = 280
+MAX_ON_MAP = 1000
 NEAREST = 14
 
 
@@ -33,9 +34,9 @@ def show() -> None:
 
 
 def _show_facts(resources: Resources, summary: IndexSummary) -> None:
-    columns = [facet.column for facet in resources.facets if facet.column not in ("key", "width", "height")]
+    columns = [facet.column for facet in resources.view.facets if facet.column not in ("key", "width", "height")]
     vectors = sum(aspect.bytes + aspect.codes_bytes for aspect in summary.aspects)
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", key="facts"):
         for label, value in (
             ("Pictures", f"{summary.images:,}"),
             ("Senses", str(len(resources.aspects))),
@@ -52,7 +53,9 @@ def _show_facts(resources: Resources, summary: IndexSummary) -> None:
 
 def _show_map(resources: Resources) -> None:
     st.subheader("A map", anchor=False)
-    rows = resources.sample_rows(MAX_ON_MAP, seed=1)
+    view = resources.view
+    seed = st.session_state.setdefault("map-seed", 1)
+    rows = view.sample_rows(MAX_ON_MAP, seed)
     if len(rows) < FEWEST:
         st.info(f"A map needs at least {FEWEST} pictures.")
         return
@@ -61,17 +64,16 @@ def _show_map(resources: Resources) -> None:
         required=True, key="map-aspect", format_func=plain,
     )  # fmt: skip
     with st.spinner("Drawing the map…"):
-        places = _places(str(resources.settings.index), resources.stamp, aspect, resources)
-    index = resources.searcher.index
+        places = _places(view.stamp, aspect, seed, view)
     items = [
         {
             "key": record["key"],
-            "src": picture_address(index, row, SMALL),
+            "src": picture_address(view.index, row, SMALL),
             "x": x,
             "y": y,
             "ratio": min(max(record["width"] / max(record["height"], 1), 0.5), 2.0),
         }
-        for row, record, (x, y) in zip(rows, resources.records(rows), places, strict=True)
+        for row, record, (x, y) in zip(rows, view.records(rows), places, strict=True)
     ]
 
     def on_act() -> None:
@@ -81,23 +83,31 @@ def _show_map(resources: Resources) -> None:
     label = f"A map of {len(items)} pictures by {aspect}: arrow keys move, plus and minus zoom"
     component("map", {"name": aspect, "label": label, "items": items, "chosen": chosen}, key=MAP, on_act=on_act)
     total = len(resources.searcher)
-    part = f"{len(rows)} of the {total:,} pictures, drawn at random. " if len(rows) < total else ""
-    st.caption(f"{part}Drag to wander, wheel or pinch to come closer; click a picture to see its neighbours.")
+    part = f"{len(rows):,} of the {total:,} pictures, drawn at random. " if len(rows) < total else ""
+    st.caption(
+        f"{part}Drag to wander; wheel or pinch to come closer, where dots become pictures; click one to see its "
+        "neighbours."
+    )
+    if part:
+        st.button("Show others", icon=":material/shuffle:", key="map-others", on_click=_draw_others)
     if chosen in resources.searcher.keys:
         hits = resources.searcher.query([(chosen, aspect)], NEAREST)
         st.markdown(f"Nearest to **{plain(chosen)}** by {plain(aspect)}, among all pictures")
         show_wall(
-            resources, hit_items(resources, hits), "map-near", label="Nearest pictures", strip=True, height=130,
+            resources, hit_items(hits), "map-near", label="Nearest pictures", strip=True, height=130,
             terms=term_records(hits),
         )  # fmt: skip
 
 
 @st.cache_data(show_spinner=False, max_entries=32)
-def _places(path: str, stamp: str, aspect: str, _resources: Resources) -> list[list[float]]:
-    """Return the map's places; path, stamp and aspect tell one map from another."""
-    rows = _resources.sample_rows(MAX_ON_MAP, seed=1)
-    places: list[list[float]] = positions(sample_vectors(_resources, rows, aspect)).tolist()
+def _places(stamp: str, aspect: str, seed: int, _view: IndexView) -> list[list[float]]:
+    """Return the map's places; stamp, aspect and seed tell one map from another."""
+    places: list[list[float]] = positions(sample_vectors(_view, _view.sample_rows(MAX_ON_MAP, seed), aspect)).tolist()
     return places
+
+
+def _draw_others() -> None:
+    st.session_state["map-seed"] += 1
 
 
 def _show_aspects(summary: IndexSummary) -> None:

@@ -68,7 +68,7 @@ def show_choice(
     )
     st.caption("Or click one of these:")
     choose = Action("", [], lambda key, _: use(PictureRef("key", key)))
-    items = record_items(resources, resources.sample_rows(SHOWN, session.seed))
+    items = record_items(resources, resources.view.sample_rows(SHOWN, session.seed))
     show_wall(
         resources, items, f"choose-{name}", label="Pictures to choose from", actions={"choose": choose},
         strip=True, height=92, pick="choose",

@@ -29,7 +29,7 @@ def show() -> None:
     read_refs(session, {"picture": 1})
     refs = session.refs.setdefault("picture", [])
     if not refs:
-        first = resources.records(resources.sample_rows(1, seed=5))[0]["key"]
+        first = resources.view.records(resources.view.sample_rows(1, seed=5))[0]["key"]
         refs.append(PictureRef("key", first))
 
     def use(picture: PictureRef) -> None:
@@ -72,7 +72,7 @@ def _show_rows(
             if len(penalties) > 1:
                 st.caption("without holding back" if penalty == 0.0 else f"look-alikes held back ({penalty:g})")
             show_wall(
-                resources, hit_items(resources, hits[number]), f"senses-{aspect}-{penalty == 0.0}",
+                resources, hit_items(hits[number]), f"senses-{aspect}-{penalty == 0.0}",
                 label=f"Alike by {aspect}", actions={"look": action}, strip=True, height=150,
                 terms=term_records(hits[number]),
             )  # fmt: skip

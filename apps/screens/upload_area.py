@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import streamlit as st
 
 from apps.resources import Resources
+from apps.web_pictures import download_picture
 from tpips_model.errors import TpipsError
 from tpips_model.images import IMAGE_SUFFIXES
 
@@ -30,9 +31,9 @@ def show_upload_area(
     key: str,
     use: Callable[[str], None],
     *,
-    camera: bool = True,
+    folded: bool = False,
 ) -> None:
-    """Show an area that takes a picture.
+    """Show an area that takes a picture: a file, one at an address that is pasted, or one of the camera.
 
     Args:
         resources: What all sessions share.
@@ -40,21 +41,36 @@ def show_upload_area(
         label: What the area says.
         key: Its name; another one gives an empty area.
         use: Called with the picture's hash.
-        camera: Whether to offer the camera.
+        folded: Whether all but files is kept in pop-overs, to take little room.
     """
+
+    def attempt(picture: Callable[[], tuple[bytes, str]]) -> None:
+        try:
+            use(resources.uploads.add(*picture()))
+        except TpipsError as error:
+            session.notices.append(str(error))
+        session.uploads += 1
 
     def take(name: str) -> None:
         given: Any = st.session_state.get(name)
-        for file in given if isinstance(given, list) else [given]:
-            if file is None:
-                continue
-            try:
-                use(resources.uploads.add(file.getvalue(), file.name))
-            except TpipsError as error:
-                session.notices.append(str(error))
-        session.uploads += 1
+        if given is not None:
+            attempt(lambda: (given.getvalue(), given.name))
+
+    def fetch(name: str) -> None:
+        address = str(st.session_state.get(name) or "")
+        if address.strip():
+            attempt(lambda: download_picture(address))
 
     kinds = [suffix.removeprefix(".") for suffix in sorted(IMAGE_SUFFIXES)]
     st.file_uploader(label, kinds, key=f"file-{key}", on_change=take, args=(f"file-{key}",))
-    if camera and st.toggle("Use the camera", key=f"{CAMERA}-{key}"):
-        st.camera_input("Take a picture", key=f"camera-{key}", on_change=take, args=(f"camera-{key}",))
+    with st.container(horizontal=True, gap="small"):
+        if resources.settings.web:
+            name = f"address-{key}"
+            with st.popover("Address", icon=":material/link:") if folded else st.container():
+                st.text_input(
+                    "Paste the address of a picture", key=name, max_chars=4000, placeholder="https://…",
+                    on_change=fetch, args=(name,),
+                )  # fmt: skip
+        with st.popover("Camera", icon=":material/photo_camera:") if folded else st.container():
+            if st.toggle("Use the camera", key=f"{CAMERA}-{key}"):
+                st.camera_input("Take a picture", key=f"camera-{key}", on_change=take, args=(f"camera-{key}",))

@@ -16,7 +16,7 @@ from apps.components import component, take_action
 from apps.page_style import lead_html, plain
 from apps.query_state import PictureRef
 from apps.resources import Resources, upload_address
-from tpips_model.aspects import Aspect
+from apps.screens.sense_choice import choose_senses
 from tpips_model.embedder import Embedder
 from tpips_model.errors import TpipsError
 from tpips_model.frames import FrameCurves, over_frames
@@ -73,7 +73,7 @@ def show() -> None:
     _show_sources(resources, session)
     if not session.frames:
         return
-    aspects = _show_aspects(resources)
+    aspects = choose_senses(resources, "Senses: those of the index, or your own words", "video-aspects", most=6)
     if not aspects:
         st.info("Choose a sense to look at.")
         return
@@ -99,7 +99,7 @@ def _show_sources(resources: Resources, session: VideoSession) -> None:
             session.take(lambda: frames_of_pictures([(file.name, file.getvalue()) for file in given]))
 
     def take_example() -> None:
-        key = resources.records(resources.sample_rows(1, seed=session.uploads + 2))[0]["key"]
+        key = resources.view.records(resources.view.sample_rows(1, seed=session.uploads + 2))[0]["key"]
         session.take(lambda: example_frames(to_rgb(resources.picture_bytes(PictureRef("key", key)))))
 
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -113,32 +113,16 @@ def _show_sources(resources: Resources, session: VideoSession) -> None:
         st.button("Try an example", icon=":material/play_arrow:", key="video-example", on_click=take_example)
 
 
-def _show_aspects(resources: Resources) -> list[str]:
-    given = st.multiselect(
-        "Senses: those of the index, or your own words",
-        resources.aspects,
-        list(resources.aspects),
-        key="video-aspects",
-        accept_new_options=True,
-        max_selections=6,
-    )
-    aspects: list[str] = []
-    for words in given:
-        try:
-            aspects.append(Aspect(words).text)
-        except TpipsError as error:
-            st.warning(plain(error))
-    return aspects
-
-
 def _curves(resources: Resources, session: VideoSession, aspects: Sequence[str]) -> FrameCurves:
     pictures = [to_rgb(frame.jpeg) for frame in session.frames]
     bar = st.progress(0.0, "Looking at the frames…")
-    # The embedder keeps what it has seen, so that the curves then cost nothing, and neither does another reference.
-    for start in range(0, len(pictures), BATCH):
-        resources.embedder.embed(pictures[start : start + BATCH], aspects)
-        bar.progress(min(start + BATCH, len(pictures)) / len(pictures), "Looking at the frames…")
-    bar.empty()
+    try:
+        # The embedder keeps what it has seen, so that the curves then cost nothing, and neither does another reference.
+        for start in range(0, len(pictures), BATCH):
+            resources.embedder.embed(pictures[start : start + BATCH], aspects)
+            bar.progress(min(start + BATCH, len(pictures)) / len(pictures), "Looking at the frames…")
+    finally:
+        bar.empty()
     reference = min(session.reference, len(pictures) - 1)
     metric = EmbedderMetric(cast(Embedder, resources.embedder))
     return over_frames(list(pictures), aspects, metric=metric, reference=reference)

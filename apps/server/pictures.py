@@ -6,7 +6,10 @@ import base64
 import binascii
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -14,6 +17,8 @@ from PIL import Image
 from apps.server.faults import RefusedError, logger
 from apps.server.service import Service
 from indexer import IndexDirectoryError
+from indexer.thumbnails import small_picture
+from search.small_pictures import JPEG_QUALITY
 from tpips_model.errors import ImageError
 from tpips_model.images import to_rgb
 
@@ -83,30 +88,44 @@ def item_row(service: Service, key: str) -> int:
 
 
 def served_original(service: Service, key: str) -> ServedPicture:
-    """Return the bytes of an item's picture file as they are.
+    """Return the bytes of an item's picture file as they are; never a thumbnail instead.
 
     Raises:
         RefusedError: No item has this key, or its picture is gone.
     """
-    data = _item_bytes(service, item_row(service, key))
+    record = _record(service, item_row(service, key))
+    with _gone():
+        data = service.searcher.index.item_bytes(record)
     return ServedPicture(data, _media_type(data))
 
 
 def served_thumbnail(service: Service, key: str, size: int) -> ServedPicture:
     """Return an item's picture as a JPEG of at most ``size`` pixels a side, upright and in sRGB.
 
+    Where the picture is gone, that is the thumbnail that the index keeps, if it keeps one, however small.
+
     Raises:
         RefusedError: No item has this key, or its picture is gone.
         ImageError: It cannot be decoded.
     """
     row = item_row(service, key)
-    return ServedPicture(service.thumbnails.get(row, size, lambda: _item_bytes(service, row)), "image/jpeg")
+    index, record = service.searcher.index, _record(service, row)
+    # Not by the row, which is another picture's once the index has been compacted.
+    name = tuple(record[column] for column in ("file", "member", "offset", "size"))
+    with _gone():
+        data = service.thumbnails.get(name, size, lambda: small_picture(index, row, record, size, quality=JPEG_QUALITY))
+    return ServedPicture(data, "image/jpeg")
 
 
-def _item_bytes(service: Service, row: int) -> bytes:
-    (record,) = service.items.records(np.array([row], np.int64))
+def _record(service: Service, row: int) -> dict[str, Any]:
+    return service.items.records(np.array([row], np.int64))[0]
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    """Answer that a picture is gone, without saying where it was."""
     try:
-        return service.searcher.index.item_bytes(record)
+        yield
     except IndexDirectoryError as error:
         logger.warning("%s", error)
         raise RefusedError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -98,7 +98,7 @@ def write_array_blocks(
 
 
 def write_tables(
-    path: Path, tables: Iterable[pa.Table], *, schema: pa.Schema, rows_per_group: int, compressed: bool
+    path: Path, tables: Iterable[pa.Table], *, schema: pa.Schema, rows_per_group: int, settings: Mapping[str, Any]
 ) -> FileRecord:
     """Write a table that comes in pieces as parquet; the same bytes as ``indexer.part`` gives for the whole.
 
@@ -107,25 +107,12 @@ def write_tables(
         tables: The pieces, of this schema.
         schema: The columns.
         rows_per_group: How many rows are held in memory, and make a row group.
-        compressed: Whether the columns are compressed; not those of what is compressed already.
+        settings: Those of ``indexer.parquet_settings`` for this kind of file.
 
     Raises:
         IndexDirectoryError: The file cannot be written.
     """
-    with (
-        streamed_file(path) as file,
-        pq.ParquetWriter(
-            file,
-            schema,
-            version="2.6",
-            data_page_version="1.0",
-            compression="zstd" if compressed else "none",
-            compression_level=3 if compressed else None,
-            use_dictionary=compressed,
-            write_statistics=True,
-            store_schema=False,
-        ) as writer,
-    ):
+    with streamed_file(path) as file, pq.ParquetWriter(file, schema, **settings) as writer:
         for group in _groups(tables, schema, rows_per_group):
             writer.write_table(group, row_group_size=rows_per_group)
     return file.record

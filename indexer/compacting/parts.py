@@ -27,13 +27,12 @@ from indexer.file_names import (
     vectors_file,
 )
 from indexer.manifest import Manifest
-from indexer.part import THUMBNAILS_PER_GROUP
+from indexer.parquet_settings import ROWS_PER_GROUP, TABLE_SETTINGS, THUMBNAIL_SETTINGS, THUMBNAILS_PER_GROUP
 from indexer.quantizer import sub_quantizers
 from indexer.records import FileRecord, IndexDirectoryError, PartRecord
 from indexer.stored_rows import PARQUET_FAULTS, open_parquet
 
 __all__ = [
-    "ROWS_PER_GROUP",
     "ArrayKind",
     "KeptRows",
     "array_kinds",
@@ -44,7 +43,6 @@ __all__ = [
     "write_joined_thumbnails",
 ]
 
-ROWS_PER_GROUP = 65536
 _BLOCK_BYTES = 1 << 24
 
 
@@ -202,7 +200,9 @@ def write_joined_items(out: Path, number: int, kept: Sequence[KeptRows], schema:
     tables = (concat_items([schema.empty_table(), one.items()]) for one in kept)
     typed = (pa.table(table.columns, schema=schema) for table in tables)
     name = items_file(number)
-    return {name: write_tables(out / name, typed, schema=schema, rows_per_group=ROWS_PER_GROUP, compressed=True)}
+    return {
+        name: write_tables(out / name, typed, schema=schema, rows_per_group=ROWS_PER_GROUP, settings=TABLE_SETTINGS)
+    }
 
 
 def write_joined_ledgers(out: Path, number: int, kept: Sequence[KeptRows]) -> dict[str, FileRecord]:
@@ -214,7 +214,11 @@ def write_joined_ledgers(out: Path, number: int, kept: Sequence[KeptRows]) -> di
     tables = (read_parquet(one.index.path / one.part.ledger_file, ERROR_SCHEMA.names) for one in kept)
     typed = (pa.table(table.columns, schema=ERROR_SCHEMA) for table in tables)
     name = errors_file(number)
-    return {name: write_tables(out / name, typed, schema=ERROR_SCHEMA, rows_per_group=ROWS_PER_GROUP, compressed=True)}
+    return {
+        name: write_tables(
+            out / name, typed, schema=ERROR_SCHEMA, rows_per_group=ROWS_PER_GROUP, settings=TABLE_SETTINGS
+        )
+    }
 
 
 def write_joined_thumbnails(out: Path, number: int, kept: Sequence[KeptRows]) -> dict[str, FileRecord]:
@@ -226,6 +230,6 @@ def write_joined_thumbnails(out: Path, number: int, kept: Sequence[KeptRows]) ->
     name = thumbnails_file(number)
     tables = (table for one in kept for table in one.thumbnails())
     record = write_tables(
-        out / name, tables, schema=THUMBNAIL_SCHEMA, rows_per_group=THUMBNAILS_PER_GROUP, compressed=False
+        out / name, tables, schema=THUMBNAIL_SCHEMA, rows_per_group=THUMBNAILS_PER_GROUP, settings=THUMBNAIL_SETTINGS
     )
     return {name: record}

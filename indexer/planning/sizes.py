@@ -23,7 +23,8 @@ from indexer.file_names import (
 )
 from indexer.lists import lists_to_make
 from indexer.manifest import FileRecord, ListsRecord, Manifest, PartRecord
-from indexer.part import THUMBNAILS_PER_GROUP, write_items, write_ledger, write_thumbnails
+from indexer.parquet_settings import THUMBNAILS_PER_GROUP
+from indexer.part import write_items, write_ledger, write_thumbnails
 from indexer.quantizer import CENTROIDS, MAX_ROTATED_DIM, SUB_DIM, sub_quantizers
 from indexer.shard_rows import ShardRows
 

@@ -131,8 +131,12 @@ def open_web(
 def _request(
     url: str, start: int, last: int | None, version: str | None, headers: Mapping[str, str]
 ) -> urllib.request.Request:
-    parts = urlsplit(url)
-    if not is_web_url(url) or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        hostname = parts.hostname
+    except ValueError as error:  # such as a bracket that does not close
+        raise FetchError(f"is no address ({error})") from error
+    if not is_web_url(url) or not hostname:
         raise FetchError("is no http or https address")
     user, at, host = parts.netloc.rpartition("@")
     # Spaces and letters beyond ASCII, which addresses in tables often hold, are sent percent-encoded.

@@ -75,7 +75,7 @@ class RequestGuard:
         peer = ipaddress.ip_address(str(connection.getpeername()[0]).partition("%")[0])
         if not self._private and not (getattr(peer, "ipv4_mapped", None) or peer).is_global:
             connection.close()
-            raise FetchError("leads to this machine or a private network, where pictures of a table are not fetched")
+            raise FetchError("leads to this machine or a private network, where pictures are not fetched from")
 
     def proxied(self, connection: socket.socket) -> None:
         """Take a new connection to the system's proxy."""

@@ -32,4 +32,4 @@ def app_settings(app_gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def app_resources(app_settings: AppSettings) -> Resources:
     """What all sessions share, of this test alone."""
-    return open_resources(str(app_settings.index), "", str(app_settings.votes))
+    return open_resources(app_settings)

@@ -105,10 +105,20 @@ def _is_outside(url: str) -> bool:
     return not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:"))
 
 
+def go(page: Page, address: str) -> None:
+    """Open a page, and wait until the app has taken the place of the first pictures."""
+    page.goto(address)
+    page.wait_for_function("!document.getElementById('tpips-first')")
+
+
 def results(page: Page) -> list[str]:
     """Return the keys on the wall, once it is drawn."""
+    page.wait_for_function("!document.getElementById('tpips-first')")
     page.wait_for_selector(".wall > li .rank")
-    return [str(item.get_attribute("data-key")) for item in page.locator(".wall > li").all()]
+    # For a moment the pictures to begin with may stand there still.
+    expect(page.locator(".wall > li:not(:has(.rank))")).to_have_count(0)
+    keys: list[str] = page.locator(".wall > li").evaluate_all("items => items.map(item => item.dataset.key)")
+    return keys
 
 
 def query(number: int, aspect: str = "brushwork") -> QueryState:
@@ -124,8 +134,24 @@ def keep(page: Page, folder: Path, name: str) -> None:
     page.screenshot(path=folder / f"{name}.png")
 
 
+def test_the_answer_is_there_before_the_app_is(page: Page, address: str, tmp_path: Path, app_gallery: Path) -> None:
+    page.route("**/static/js/**", lambda route: route.abort())
+    page.goto(linked(address, query(3)))
+    first = page.locator("#tpips-first .wall > li img")
+    expect(first).to_have_count(24)
+    page.wait_for_function(
+        "document.querySelector('#tpips-first').shadowRoot.querySelector('.wall img').naturalWidth > 0"
+    )
+    keep(page, tmp_path, "first")
+    sources = [image.get_attribute("src") for image in first.all()]
+    page.unroute_all()
+    go(page, linked(address, query(3)))
+    results(page)
+    assert [image.get_attribute("src") for image in page.locator(".wall > li img").all()] == sources
+
+
 def test_from_the_first_page_to_a_composition(page: Page, address: str, tmp_path: Path) -> None:
-    page.goto(address)
+    go(page, address)
     page.locator(".wall > li").first.click()
     page.get_by_role("button", name="brushwork").first.click()
     first = results(page)
@@ -149,7 +175,7 @@ class TestCompose:
         self, page: Page, address: str, app_gallery: Path
     ) -> None:
         searcher = Searcher.open(app_gallery)
-        page.goto(linked(address, query(3)))
+        go(page, linked(address, query(3)))
         assert results(page) == searcher.similar("picture 03.png", "brushwork", 24).keys
         before = page.url
         page.locator(".wall > li").nth(1).click()
@@ -162,11 +188,11 @@ class TestCompose:
             "data-key", searcher.similar("picture 03.png", "brushwork", 1).keys[0]
         )
         page.goto("about:blank")
-        page.goto(after)
+        go(page, after)
         assert results(page) == changed
 
     def test_an_upload_becomes_a_row_and_a_broken_one_is_told(self, page: Page, address: str) -> None:
-        page.goto(address)
+        go(page, address)
         page.locator("input[type=file]").first.set_input_files(
             {"name": "mine.png", "mimeType": "image/png", "buffer": picture(77)}
         )
@@ -177,7 +203,7 @@ class TestCompose:
         expect(page.get_by_text("torn.png could not be opened")).to_be_visible()
 
     def test_a_whole_query_by_keyboard(self, page: Page, address: str) -> None:
-        page.goto(linked(address, query(3)))
+        go(page, linked(address, query(3)))
         results(page)
         page.locator(".wall > li button").first.focus()
         page.keyboard.press("ArrowRight")
@@ -194,7 +220,7 @@ class TestCompose:
         page.wait_for_url(re.compile(r"weight=-0\.25"))
 
     def test_every_picture_has_a_text_and_a_hostile_key_stays_text(self, page: Page, address: str) -> None:
-        page.goto(linked(address, query(3)))
+        go(page, linked(address, query(3)))
         results(page)
         assert page.evaluate("[...document.querySelectorAll('img')].filter(i => !i.alt).length") == 0
         # The page's own check is that nothing was asked of elsewhere.
@@ -203,14 +229,14 @@ class TestCompose:
         state = QueryState(rows=tuple(QueryRow(PictureRef("key", key), "overall") for key in hostile))
         state = state.adding(QueryRow(PictureRef("key", "picture 01.png"), f"<b>bold</b> {outside}"))
         state = state.adding(QueryRow(PictureRef("key", "picture 01.png"), f"` {outside} `"))
-        page.goto(linked(address, state))
+        go(page, linked(address, state))
         expect(page.get_by_text("not been looked at for").first).to_be_visible()
         expect(page.get_by_text("no picture").first).to_be_visible()
         page.wait_for_load_state("networkidle")
         assert page.locator("img[src=x], .stAlert img, .stAlert b").count() == 0
 
     def test_export(self, page: Page, address: str, tmp_path: Path) -> None:
-        page.goto(linked(address, query(3)))
+        go(page, linked(address, query(3)))
         keys = results(page)
         page.get_by_role("button", name="Export this page").click()
         for label, check in (
@@ -253,7 +279,7 @@ class TestCompose:
 @pytest.mark.slow
 class TestOtherPages:
     def test_senses_leads_to_compose(self, page: Page, address: str, tmp_path: Path) -> None:
-        page.goto(f"{address}/senses?{urlencode({'picture': 'key:picture 04.png'})}")
+        go(page, f"{address}/senses?{urlencode({'picture': 'key:picture 04.png'})}")
         expect(page.locator(".strip")).to_have_count(3 + 1)  # one to choose from
         keep(page, tmp_path, "senses")
         page.locator(".strip").nth(1).locator("li").first.click()
@@ -262,7 +288,7 @@ class TestOtherPages:
         assert len(results(page)) == 24
 
     def test_compare_takes_a_candidate(self, page: Page, address: str, tmp_path: Path) -> None:
-        page.goto(f"{address}/compare")
+        go(page, f"{address}/compare")
         expect(page.locator(".gauges tbody tr")).to_have_count(3)
         before = page.locator(".gauges thead th").count()
         page.get_by_role("button", name="Add a candidate").click()
@@ -272,18 +298,23 @@ class TestOtherPages:
         keep(page, tmp_path, "compare")
 
     def test_index_map_shows_neighbours(self, page: Page, address: str, tmp_path: Path) -> None:
-        page.goto(f"{address}/index")
+        go(page, f"{address}/index")
         page.wait_for_selector(".map .spot")
         page.locator(".map").focus()
-        for key in ("+", "+", "ArrowLeft", "ArrowDown"):
+        pictures, dots = page.locator(".map .spot:not(.dot)"), page.locator(".map .spot.dot")
+        expect(page.locator(".map .spot")).to_have_count(40)
+        before = pictures.count()
+        for key in ("+", "+", "+", "+", "ArrowLeft", "ArrowDown"):
             page.keyboard.press(key)
+        page.wait_for_timeout(100)
+        assert (pictures.count() >= before, pictures.count() + dots.count()) == (True, 40)
         page.locator(".map .spot >> visible=true").last.click(force=True)
         expect(page.get_by_text("Nearest to")).to_be_visible()
         expect(page.get_by_text("broken.jpg")).to_be_visible()
         keep(page, tmp_path, "index")
 
     def test_video_is_scrubbed(self, page: Page, address: str, tmp_path: Path) -> None:
-        page.goto(f"{address}/video")
+        go(page, f"{address}/video")
         page.get_by_role("button", name="Try an example").click()
         chart = page.get_by_role("slider", name="Frame")
         chart.focus()
@@ -295,7 +326,7 @@ class TestOtherPages:
         keep(page, tmp_path, "video")
 
     def test_annotate_by_keyboard_and_by_dragging(self, page: Page, address: str, votes: Path, tmp_path: Path) -> None:
-        page.goto(f"{address}/annotate")
+        go(page, f"{address}/annotate")
         page.get_by_label("Your name").fill("Ana")
         page.get_by_label("Your name").press("Enter")
         for number in range(4):

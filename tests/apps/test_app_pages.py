@@ -213,7 +213,7 @@ def test_annotate_asks_for_a_name_first(app_resources: Resources) -> None:
 def test_two_candidates_are_not_compared_without_a_sense(tmp_path: Path, app_settings: AppSettings) -> None:
     vectors = StubEmbedder().embed([picture(number) for number in range(5)], ["overall"])
     index = write_index(tmp_path / "index", {"overall": vectors[:, 0]}, pictures=[picture(n) for n in range(5)])
-    session = page("annotate", open_resources(str(index), "", str(tmp_path / "votes")))
+    session = page("annotate", open_resources(AppSettings.of(index, votes=tmp_path / "votes")))
     session.text_input(key="annotator").set_value("Ana").run()
     assert not session.exception
     session.segmented_control(key="annotate-kind").set_value("2afc").run()

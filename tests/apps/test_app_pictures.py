@@ -9,17 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from PIL import Image
-from starlette.testclient import TestClient
 
 import apps.uploads
-from apps.app_server import make_app
 from apps.app_settings import AppSettings
 from apps.query_state import PictureRef
 from apps.resources import Resources
 from apps.shared_embedder import SharedEmbedder
-from apps.thumbnails import Thumbnails
+from apps.thumbnails import Thumbnails, upload_jpeg
 from apps.uploads import UploadStore
 from indexer import ModelRecord
+from tests.fixtures.app_client import app_client
 from tests.fixtures.app_gallery import picture
 from tests.fixtures.indices import StubEmbedder
 from tpips_model.errors import ImageError, ModelError, TpipsError
@@ -58,17 +57,17 @@ def test_thumbnails_are_made_once_and_upright() -> None:
     reads: list[int] = []
     thumbnails = Thumbnails()
 
-    def read() -> bytes:
+    def make() -> bytes:
         reads.append(1)
-        return buffer.getvalue()
+        return upload_jpeg(buffer.getvalue(), 160)
 
-    made = [thumbnails.get("a", 160, read) for _ in range(3)]
+    made = [thumbnails.get("a", 160, make) for _ in range(3)]
     shown = Image.open(io.BytesIO(made[0]))
     assert (len(reads), shown.size, dict(shown.getexif())) == (1, (80, 160), {})
 
 
 def test_pictures_have_addresses(app_settings: AppSettings, app_resources: Resources) -> None:
-    with TestClient(make_app(app_settings, warm=False), base_url="http://127.0.0.1:8501") as client:
+    with app_client(app_settings) as client:
         answer = client.get(app_resources.address(PictureRef("key", "picture 03.png"), 160))
         assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
         assert max(Image.open(io.BytesIO(answer.content)).size) == 160

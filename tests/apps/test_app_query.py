@@ -15,6 +15,7 @@ from apps.query_state import MAX_ROWS, History, PictureRef, QueryRow, QueryState
 from apps.resources import Resources
 from apps.screens.compose import acted_on
 from apps.screens.compose_export import link
+from indexer import IndexDirectory
 from search import Searcher
 from tests.fixtures.app_gallery import COUNT, STYLES
 from tpips_model.errors import TpipsError
@@ -129,7 +130,7 @@ def test_values_with_quotation_marks_stay_values(app_gallery: Path) -> None:
 
 
 def test_facets_tell_what_columns_hold(app_gallery: Path) -> None:
-    facets = {facet.column: facet for facet in facets_of(Searcher.open(app_gallery))}
+    facets = {facet.column: facet for facet in facets_of(IndexDirectory.open(app_gallery))}
     assert facets["style"].values == tuple(sorted(STYLES))
     assert (facets["year"].low, facets["year"].high, facets["year"].whole) == (1900, 1939, True)
     assert (facets["signed"].kind, facets["key"].kind) == ("truth", "text")

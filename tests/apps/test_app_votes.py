@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +31,9 @@ def right(item: AnnotationItem) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_items_are_the_same_for_everybody(app_resources: Resources, kind: AnnotationKind) -> None:
-    items = make_items(app_resources, kind, seed=1)
-    assert items == make_items(app_resources, kind, seed=1)
-    assert items != make_items(app_resources, kind, seed=2)
+    items = make_items(app_resources.view, kind, seed=1)
+    assert items == make_items(app_resources.view, kind, seed=1)
+    assert items != make_items(app_resources.view, kind, seed=2)
     assert len({item.id for item in items}) == len(items) > 0.8 * COUNT
     sentinels = [item for item in items if item.sentinel]
     assert len(sentinels) == COUNT // 8
@@ -41,7 +43,7 @@ def test_items_are_the_same_for_everybody(app_resources: Resources, kind: Annota
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_votes_are_what_training_reads(app_resources: Resources, folder: VoteFolder, kind: AnnotationKind) -> None:
-    items = make_items(app_resources, kind, seed=1)[:6]
+    items = make_items(app_resources.view, kind, seed=1)[:6]
     aspects = asked_aspects(app_resources, kind)
     for who in ("Ana/1", "Бо/1", "hasty/1"):
         for item in items:
@@ -62,12 +64,12 @@ def test_votes_are_what_training_reads(app_resources: Resources, folder: VoteFol
 def test_2afc_names_a_sense_always(app_resources: Resources) -> None:
     assert "overall" in asked_aspects(app_resources, "odd-one-out")
     assert "overall" not in asked_aspects(app_resources, "2afc")
-    shown = chips_data(app_resources, make_items(app_resources, "2afc", seed=1)[0])
+    shown = chips_data(app_resources, make_items(app_resources.view, "2afc", seed=1)[0])
     assert [picture["member"] for picture in shown["pictures"]] == ["p0", None, "p1"]
 
 
 def test_a_vote_whose_writing_was_cut_short_is_taken_away(app_resources: Resources, folder: VoteFolder) -> None:
-    first, second = make_items(app_resources, "odd-one-out", seed=1)[:2]
+    first, second = make_items(app_resources.view, "odd-one-out", seed=1)[:2]
     aspects = asked_aspects(app_resources, "odd-one-out")
     folder.append(app_resources, first, "Ana/1", dict.fromkeys(aspects, "p2"))
     path = folder.path("odd-one-out")
@@ -80,7 +82,7 @@ def test_a_vote_whose_writing_was_cut_short_is_taken_away(app_resources: Resourc
 
 
 def test_one_session_answers_an_item_once(app_resources: Resources, folder: VoteFolder) -> None:
-    item = make_items(app_resources, "2afc", seed=1)[0]
+    item = make_items(app_resources.view, "2afc", seed=1)[0]
     folder.append(app_resources, item, "Ana/1", {"brushwork": "p1"})
     with pytest.raises(TpipsError, match="answered already"):
         folder.append(app_resources, item, "Ana/1", {"brushwork": "p0"})
@@ -89,12 +91,15 @@ def test_one_session_answers_an_item_once(app_resources: Resources, folder: Vote
             folder.append(app_resources, item, "Bo/1", answers)
 
 
-def test_many_annotators_write_at_once(app_resources: Resources, folder: VoteFolder) -> None:
-    items = make_items(app_resources, "odd-one-out", seed=1)[:4]
+@pytest.mark.parametrize("apps", ["one app", "an app each"])
+def test_many_annotators_write_at_once(app_resources: Resources, folder: VoteFolder, apps: str) -> None:
+    items = make_items(app_resources.view, "odd-one-out", seed=1)[:4]
 
     def annotate(name: str) -> None:
+        # Locks of the folder's file exclude each other by who has opened it, not by process.
+        own = folder if apps == "one app" else VoteFolder(folder.folder, threading.Lock())
         for item in items:
-            folder.append(app_resources, item, name, {"brushwork": "p0"})
+            own.append(app_resources, item, name, {"brushwork": "p0"})
 
     threads = [threading.Thread(target=annotate, args=(f"{number}/1",)) for number in range(8)]
     for thread in threads:
@@ -104,9 +109,41 @@ def test_many_annotators_write_at_once(app_resources: Resources, folder: VoteFol
     assert len({(vote["session"], vote["item"]) for vote in folder.records("odd-one-out")}) == 8 * len(items)
 
 
+def test_apps_take_one_answer_once(
+    app_resources: Resources, folder: VoteFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = VoteFolder.answered
+
+    def read_slowly(*arguments: Any) -> set[str]:
+        found = read(*arguments)
+        time.sleep(0.02)  # so that others would read before this one writes
+        return found
+
+    monkeypatch.setattr(VoteFolder, "answered", read_slowly)
+    item = make_items(app_resources.view, "odd-one-out", seed=1)[0]
+    barrier = threading.Barrier(6)
+    refused: list[str] = []
+
+    def answer() -> None:
+        own = VoteFolder(folder.folder, threading.Lock())
+        barrier.wait()
+        try:
+            own.append(app_resources, item, "Ana/1", {"brushwork": "p0"})
+        except TpipsError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=answer) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(folder.records("odd-one-out")) == 1
+    assert len(refused) == 5
+
+
 def test_a_folder_that_cannot_be_written_is_told(app_resources: Resources, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    item = make_items(app_resources, "2afc", seed=1)[0]
+    item = make_items(app_resources.view, "2afc", seed=1)[0]
     with pytest.raises(TpipsError, match="--votes FOLDER"):
         VoteFolder(tmp_path / "file", threading.Lock()).append(app_resources, item, "Ana/1", {"brushwork": "p1"})
 

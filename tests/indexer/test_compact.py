@@ -34,6 +34,7 @@ from indexer.index_changes import recorded
 from indexer.lists import make_lists
 from indexer.manifest import Manifest, PartRecord
 from indexer.output_folder import output_folder
+from indexer.parquet_settings import TABLE_SETTINGS, THUMBNAIL_SETTINGS
 from indexer.part import write_array, write_items, write_ledger, write_thumbnails
 from indexer.removal import REMOVED, remove_rows
 from indexer.thumbnails import index_thumbnail
@@ -393,14 +394,14 @@ def test_files_in_pieces_have_the_bytes_of_files_written_at_once(tmp_path: Path,
     items = item_table([Item(f"k{n}", f"f{n // 7}", None, n, 1, 2, 3, {"s": f"v{n % 3}"}) for n in range(count)])
     ledger = error_table([LedgerLine(f"k{n}", "why") for n in range(count)])
     small = pa.table([pa.array([bytes([n]) * n for n in range(count)], pa.binary())], schema=THUMBNAIL_SCHEMA)
-    for name, table, schema, rows, compressed in (
-        ("items", items, items.schema, 65536, True),
-        ("errors", ledger, ERROR_SCHEMA, 65536, True),
-        ("thumbnails", small, THUMBNAIL_SCHEMA, 64, False),
+    for name, table, schema, rows, settings in (
+        ("items", items, items.schema, 65536, TABLE_SETTINGS),
+        ("errors", ledger, ERROR_SCHEMA, 65536, TABLE_SETTINGS),
+        ("thumbnails", small, THUMBNAIL_SCHEMA, 16, THUMBNAIL_SETTINGS),
     ):
         parts = [table.slice(start, 7) for start in range(0, count, 7)]
         path = pieces / f"{name}/part-00000.parquet"
-        write_tables(path, parts, schema=schema, rows_per_group=rows, compressed=compressed)
+        write_tables(path, parts, schema=schema, rows_per_group=rows, settings=settings)
     write_items(at_once, 0, items)
     write_ledger(at_once, 0, [LedgerLine(f"k{n}", "why") for n in range(count)])
     write_thumbnails(at_once, 0, small["thumbnail"].to_pylist())

@@ -38,7 +38,6 @@ def test_killed_three_times_it_makes_the_index_of_the_local_engine(tmp_path: Pat
     assert tree(tmp_path / "ray") == tree(tmp_path / "local")
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_an_error_of_the_users_is_raised_in_its_turn(tmp_path: Path) -> None:
     data = write_shards(tmp_path / "data", marked=3)

@@ -140,6 +140,8 @@ def test_where_a_request_may_lead(server: WebServer) -> None:
     for url in ("file:///etc/passwd", "ftp://x/y", "http://", "x"):
         with pytest.raises(FetchError, match="is no http or https address"):
             fetch(url, max_bytes=9, seconds=9, private=True)
+    with pytest.raises(FetchError, match="is no address"):
+        fetch("http://[bad/x", max_bytes=9, seconds=9, private=True)
 
 
 def test_a_password_goes_to_its_host_alone(server: WebServer) -> None:

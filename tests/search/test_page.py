@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from indexer.file_names import thumbnails_file
+from indexer.output_folder import output_folder
+from indexer.thumbnails_command import add_thumbnails
 from search import Hits, Searcher
 from search.page import render_fragment, render_page, write_page
 from tests.fixtures.indices import StubEmbedder, write_index
@@ -122,6 +125,23 @@ def test_vanished_picture_leaves_a_place(tmp_path: Path) -> None:
     faults = [attributes for attributes in elements.of("span") if attributes.get("class") == "fault"]
     assert len(faults) == 3
     assert "000001.png" in (faults[1]["title"] or "")
+
+
+def test_thumbnails_of_the_index_stand_in_for_pictures_that_are_away(tmp_path: Path) -> None:
+    pictures = [png(number) for number in range(4)]
+    index = write_index(tmp_path / "index", {"overall": np.eye(4, dtype=np.float32)}, pictures=pictures)
+    with output_folder(index) as opened:
+        assert opened is not None
+        add_thumbnails(opened, 32, progress=False)
+    hits = Searcher.open(index).query([("picture-000000", "overall")])
+    assert "cannot be read where" not in summary(hits)
+    (index / "gallery").rename(tmp_path / "elsewhere")
+    away = Searcher.open(index).query([("picture-000000", "overall")])
+    elements = Elements(render_page(away))
+    assert [image["alt"] for image in elements.of("img")][1:] == [f"Result {hit.rank}: {hit.key}" for hit in away]
+    assert "cannot be read where" not in summary(away)
+    (index / thumbnails_file(0)).write_bytes(b"\0" * (index / thumbnails_file(0)).stat().st_size)
+    assert "3 pictures cannot be read where they were when indexed" in summary(away)
 
 
 def test_no_results(hits: Hits) -> None:
