@@ -23,6 +23,13 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
+@pytest.fixture
+def no_cluster() -> None:
+    """Nothing of this program is connected to a cluster."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed; it is in the extra 'distributed'")
+    ray.shutdown()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_killed_three_times_it_makes_the_index_of_the_local_engine(tmp_path: Path) -> None:
@@ -58,10 +65,10 @@ def test_a_shard_that_kills_every_worker_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_cluster")
 def test_a_cluster_is_started_and_ended_where_there_is_none(tmp_path: Path) -> None:
-    ray = pytest.importorskip("ray", reason="Ray is not installed; it is in the extra 'distributed'")
-    if ray.is_initialized():
-        ray.shutdown()
+    import ray
+
     data = write_pictures(tmp_path / "data", 9)
     assert run(tmp_path / "ray", data, engine="ray").images == 9
     assert not ray.is_initialized()
@@ -69,8 +76,8 @@ def test_a_cluster_is_started_and_ended_where_there_is_none(tmp_path: Path) -> N
     assert tree(tmp_path / "ray") == tree(tmp_path / "one")
 
 
+@pytest.mark.usefixtures("no_cluster")
 def test_a_cluster_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed; it is in the extra 'distributed'")
     data = write_pictures(tmp_path / "data", 3)
     with pytest.raises(BuildError, match=r"no Ray cluster answers at auto \(.*\); see to the cluster, or leave out"):
         run(tmp_path / "ray", data, engine="ray", ray_address="auto")
