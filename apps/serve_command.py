@@ -68,6 +68,7 @@ def serve(
         import uvicorn
 
         from apps.server import ServerSettings, make_application
+        from apps.server.connection import Connection
     except ImportError as error:
         raise TpipsError(
             f"tpips-serve needs packages that are not installed ({error}); install them with: "
@@ -94,6 +95,7 @@ def serve(
         access_log=access_log,
         server_header=False,
         proxy_headers=False,
+        http=Connection,
         ws="none",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,

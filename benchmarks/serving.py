@@ -2,7 +2,9 @@
 
 The server runs as a program of its own on a free port of loopback. Requests are sent when they are due, whether or not
 earlier ones have been answered, and each is timed from when it was due: a server that falls behind shows it. Every
-answer is looked at. The server's processor time comes from its own metrics; the load generator needs a processor, too.
+answer is read as JSON and looked at. The server's processor time comes from its own metrics. The load generator shares
+the processors with it: its requests are written beforehand, it keeps its connections (``http_load``), and what it
+takes is told.
 """
 
 from __future__ import annotations
@@ -24,8 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvloop
 from tqdm import tqdm
 
+from benchmarks.http_load import Connections, request_bytes
+
+HOST = "127.0.0.1"
 K = 20
 MAX_RATE, MAX_SECONDS = 2000.0, 600.0
 CONNECTIONS = 64
@@ -48,6 +54,7 @@ class Figures:
     p99_ms: float
     max_ms: float
     server_cpu_ms_per_request: float
+    client_cpu_ms_per_request: float
     processors: int
     items: int
 
@@ -72,7 +79,8 @@ def main() -> None:
     )
     print(
         f"p50 {figures.p50_ms:.1f} ms, p95 {figures.p95_ms:.1f} ms, p99 {figures.p99_ms:.1f} ms, longest "
-        f"{figures.max_ms:.1f} ms; {figures.server_cpu_ms_per_request:.2f} ms of the server's processor time a request"
+        f"{figures.max_ms:.1f} ms; processor time a request: server {figures.server_cpu_ms_per_request:.2f} ms, "
+        f"load generator {figures.client_cpu_ms_per_request:.2f} ms"
     )
     if arguments.json:
         arguments.json.write_text(json.dumps(asdict(figures), indent=1) + "\n", encoding="utf-8")
@@ -80,67 +88,85 @@ def main() -> None:
         sys.exit(1)
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A query as it is sent, and the keys that its answer must name."""
+
+    request: bytes
+    keys: list[str]
+
+
 def measure(index: Path, *, rate: float, seconds: float) -> Figures:
     """Serve an index and ask it."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((HOST, 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen([sys.executable, "-m", "apps.serve_command", str(index), "--port", str(port)])
     try:
-        return asyncio.run(_load(f"http://127.0.0.1:{port}", server, rate=rate, seconds=seconds))
+        with httpx.Client(base_url=f"http://{HOST}:{port}", timeout=30.0, trust_env=False) as http:
+            _until_ready(http, server)
+            return _loaded(http, port, rate=rate, seconds=seconds)
     finally:
         server.terminate()
         server.wait()
 
 
-async def _load(url: str, server: subprocess.Popen[bytes], *, rate: float, seconds: float) -> Figures:
-    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-    async with httpx.AsyncClient(base_url=url, timeout=30.0, limits=limits, trust_env=False) as http:
-        await _until_ready(http, server)
-        keys = (await http.get("/items", params={"limit": 1000})).json()["keys"]
-        described = (await http.get("/index")).json()
-        aspects = [found["aspect"] for found in described["aspects"] if found["slug"] != "overall"]
-        for number in range(WARM_UP):
-            await _ask(http, _query(number, keys, aspects))
-        count = int(rate * seconds)
-        times: list[float] = []
-        faults: Counter[str] = Counter()
-        processor = await _processor_seconds(http)
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-
-        async def one(number: int) -> None:
-            due = began + number / rate
-            fault = await _ask(http, _query(number, keys, aspects))
-            times.append(1000.0 * (loop.time() - due))
-            if fault:
-                faults[fault] += 1
-
-        pending: set[asyncio.Task[None]] = set()
-        for number in tqdm(range(count), desc="asking", unit=" queries", mininterval=1.0, disable=None):
-            await asyncio.sleep(max(0.0, began + number / rate - loop.time()))
-            task = asyncio.create_task(one(number))
-            pending.add(task)
-            task.add_done_callback(pending.discard)
-        await asyncio.gather(*pending)
-        took = loop.time() - began
-        spent = await _processor_seconds(http) - processor
+def _loaded(http: httpx.Client, port: int, *, rate: float, seconds: float) -> Figures:
+    keys = http.get("/items", params={"limit": 1000}).json()["keys"]
+    described = http.get("/index").json()
+    aspects = [found["aspect"] for found in described["aspects"] if found["slug"] != "overall"]
+    queries = [_query(number, keys, aspects) for number in range(int(rate * seconds))]
+    asked = [
+        _Asked(request_bytes(f"{HOST}:{port}", "/query", query), [term["key"] for term in query["terms"]])
+        for query in queries
+    ]
+    for query in queries[:WARM_UP]:
+        http.post("/query", json=query).raise_for_status()
+    server, client = _processor_seconds(http), time.process_time()
+    times, faults, took = uvloop.run(_load(port, asked, rate))
+    server, client = _processor_seconds(http) - server, time.process_time() - client
     for fault, often in faults.most_common(5):
         print(f"{often} × {fault}", file=sys.stderr)
     cuts = statistics.quantiles(times, n=100)
     return Figures(
-        requests=count,
+        requests=len(asked),
         seconds=took,
-        rate=count / took,
+        rate=len(asked) / took,
         errors=sum(faults.values()),
         p50_ms=cuts[49],
         p95_ms=cuts[94],
         p99_ms=cuts[98],
         max_ms=max(times),
-        server_cpu_ms_per_request=1000.0 * spent / count,
+        server_cpu_ms_per_request=1000.0 * server / len(asked),
+        client_cpu_ms_per_request=1000.0 * client / len(asked),
         processors=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         items=described["items"],
     )
+
+
+async def _load(port: int, asked: list[_Asked], rate: float) -> tuple[list[float], Counter[str], float]:
+    """Send every query when it is due; return the times in milliseconds, the faults and the seconds that all took."""
+    connections = Connections(HOST, port, CONNECTIONS)
+    times: list[float] = []
+    faults: Counter[str] = Counter()
+    began = time.perf_counter()  # a loop's own clock may count whole milliseconds
+
+    async def one(number: int) -> None:
+        fault = await _fault(connections, asked[number])
+        times.append(1000.0 * (time.perf_counter() - began - number / rate))
+        if fault:
+            faults[fault] += 1
+
+    pending: set[asyncio.Task[None]] = set()
+    for number in tqdm(range(len(asked)), desc="asking", unit=" queries", mininterval=1.0, disable=None):
+        await asyncio.sleep(max(0.0, began + number / rate - time.perf_counter()))
+        task = asyncio.create_task(one(number))
+        pending.add(task)
+        task.add_done_callback(pending.discard)
+    await asyncio.gather(*pending)
+    took = time.perf_counter() - began
+    connections.close()
+    return times, faults, took
 
 
 def _query(number: int, keys: list[str], aspects: list[str]) -> dict[str, Any]:
@@ -152,35 +178,34 @@ def _query(number: int, keys: list[str], aspects: list[str]) -> dict[str, Any]:
     return {"terms": terms, "k": K, "overall_penalty": 0.3}
 
 
-async def _ask(http: httpx.AsyncClient, query: dict[str, Any]) -> str:
+async def _fault(connections: Connections, asked: _Asked) -> str:
     """Ask and return what is wrong with the answer, if anything."""
     try:
-        answer = await http.post("/query", json=query)
-        if answer.status_code != 200:
-            return f"{answer.status_code} {answer.text[:200]}"
-        found = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
+        status, body = await connections.ask(asked.request)
+        if status != 200:
+            return f"{status} {body[:200].decode(errors='replace')}"
+        found = json.loads(body)
+    except (OSError, ValueError) as error:
         return repr(error)
-    asked = [term["key"] for term in query["terms"]]
     answered = [term["image"] for term in found["terms"]]
-    right = asked == answered and len(found["hits"]) == min(K, found["total"] - len(asked))
+    right = answered == asked.keys and len(found["hits"]) == min(K, found["total"] - len(answered))
     return "" if right else "an answer to something else"
 
 
-async def _until_ready(http: httpx.AsyncClient, server: subprocess.Popen[bytes]) -> None:
+def _until_ready(http: httpx.Client, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            if (await http.get("/ready")).status_code == 200:
+            if http.get("/ready").status_code == 200:
                 return
         except httpx.TransportError:
             pass  # it does not listen yet
-        await asyncio.sleep(0.1)
+        time.sleep(0.1)
     raise SystemExit(f"the server did not start (exit status {server.poll()})")
 
 
-async def _processor_seconds(http: httpx.AsyncClient) -> float:
-    found = re.search(r"^process_cpu_seconds_total (\S+)", (await http.get("/metrics")).text, re.MULTILINE)
+def _processor_seconds(http: httpx.Client) -> float:
+    found = re.search(r"^process_cpu_seconds_total (\S+)", http.get("/metrics").text, re.MULTILINE)
     return float(found[1]) if found else 0.0
 
 

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from indexer import IndexDirectory, IndexDirectoryError
 from search.terms import QueryError
@@ -146,6 +147,10 @@ def add_fault_handlers(app: FastAPI, index: IndexDirectory) -> None:
             message = message.replace(path, word)
         return RefusedError(status, kind, message).response()
 
+    async def gone(_: Request, error: Exception) -> Response:
+        # Nobody reads it, but it is counted.
+        return RefusedError(400, "request", "the client went away before its request was whole").response()
+
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         return validation_refusal(error).response()
@@ -163,6 +168,7 @@ def add_fault_handlers(app: FastAPI, index: IndexDirectory) -> None:
 
     app.add_exception_handler(RefusedError, refused)
     app.add_exception_handler(TpipsError, of_ours)
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(Exception, unexpected)

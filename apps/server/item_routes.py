@@ -92,7 +92,7 @@ def _decoded(key: str) -> str:
 
 def _keys(service: Service, offset: int, limit: int) -> KeysAnswer:
     keys = service.searcher.keys
-    return KeysAnswer(total=len(keys), offset=offset, keys=keys[offset : offset + limit])
+    return KeysAnswer(total=len(keys), offset=offset, keys=keys.page(offset, limit))
 
 
 def _item(service: Service, key: str) -> ItemAnswer:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic_core import to_json
 
 from apps.server.answer_models import BatchAnswer, HitsAnswer, PercentileAnswer
 from apps.server.faults import FAULT_ANSWERS, Faults
@@ -22,6 +23,7 @@ from apps.server.request_models import (
 from apps.server.request_reading import FORM_SCHEMA, read_json, read_similar
 from apps.server.service import Service
 from search import Hits, Term
+from tpips_model.aspects import Aspect
 
 __all__ = ["query_routes"]
 
@@ -36,7 +38,7 @@ def query_routes(service: Service) -> APIRouter:
     async def query(request: Request) -> Response:
         """The k best items by the weighted sum of similarities that the terms ask for."""
         asked = await read_json(request, QueryRequest)
-        return await _answer(service, asked.terms, lambda: _query(service, asked).to_json())
+        return await _answer(service, asked.terms, lambda: _query(service, asked).to_record())
 
     @router.post("/query/batch", response_model=BatchAnswer, openapi_extra=_body("BatchRequest"))
     async def query_batch(request: Request) -> Response:
@@ -59,7 +61,7 @@ def query_routes(service: Service) -> APIRouter:
     async def similar(request: Request) -> Response:
         """The k items most similar to one image by one aspect, with the penalty that the model recommends."""
         asked = await read_similar(request)
-        return await _answer(service, [asked], lambda: _similar(service, asked).to_json())
+        return await _answer(service, [asked], lambda: _similar(service, asked).to_record())
 
     return router
 
@@ -71,11 +73,11 @@ def _body(model: str, more: dict[str, object] | None = None) -> dict[str, object
 
 
 async def _answer(
-    service: Service, images: Sequence[TermRequest | SimilarRequest], work: Callable[[], str]
+    service: Service, images: Sequence[TermRequest | SimilarRequest], work: Callable[[], dict[str, Any]]
 ) -> Response:
     lane = service.search if all(image.picture is None for image in images) else service.embed
     # Written by the thread: validating an answer of our own again would cost as much as the search.
-    content = await lane.run(lambda: work().encode())
+    content = await lane.run(lambda: to_json(work()))
     return Response(content, media_type="application/json")
 
 
@@ -84,20 +86,22 @@ def _query(service: Service, asked: QueryRequest) -> Hits:
     return service.searcher.query(terms, overall_penalty=asked.overall_penalty, **_options(asked))
 
 
-def _query_batch(service: Service, asked: BatchRequest) -> str:
+def _query_batch(service: Service, asked: BatchRequest) -> dict[str, Any]:
     queries = [_terms(service, terms) for terms in asked.queries]
     answers = service.searcher.query_batch(queries, overall_penalty=asked.overall_penalty, **_options(asked))
-    return f'{{"answers": [{", ".join(hits.to_json() for hits in answers)}]}}'
+    return {"answers": [hits.to_record() for hits in answers]}
 
 
-def _percentiles(service: Service, asked: PercentileRequest) -> str:
+def _percentiles(service: Service, asked: PercentileRequest) -> dict[str, Any]:
     hits = _query(service, asked)
-    return json.dumps({"percentiles": [hits.percentile(score) for score in asked.scores]})
+    return {"percentiles": [hits.percentile(score) for score in asked.scores]}
 
 
 def _similar(service: Service, asked: SimilarRequest) -> Hits:
     image = _image(service, asked)
-    return service.searcher.similar(image, asked.aspect, overall_penalty=asked.overall_penalty, **_options(asked))
+    return service.searcher.similar(
+        image, _aspect(asked.aspect), overall_penalty=asked.overall_penalty, **_options(asked)
+    )
 
 
 def _options(asked: PageRequest) -> dict[str, Any]:
@@ -106,7 +110,13 @@ def _options(asked: PageRequest) -> dict[str, Any]:
 
 
 def _terms(service: Service, terms: Sequence[TermRequest]) -> list[Term]:
-    return [Term(_image(service, term), term.aspect, term.weight) for term in terms]
+    return [Term(_image(service, term), _aspect(term.aspect), term.weight) for term in terms]
+
+
+@lru_cache(maxsize=256)
+def _aspect(text: str) -> Aspect:
+    # Reading words character by character costs as much as scoring a hundred items by them.
+    return Aspect(text)
 
 
 def _image(service: Service, asked: TermRequest | SimilarRequest) -> str | bytes:

@@ -76,7 +76,7 @@ class Service:
         pictures = Lane(
             "pictures", threads=settings.picture_threads, waiting=settings.waiting, seconds=settings.search_seconds
         )
-        measurements = Measurements(items=index.rows, lanes=(search, embed, pictures))
+        measurements = Measurements(items=index.live_count, lanes=(search, embed, pictures))
         return cls(
             settings=settings,
             searcher=Searcher(index, model=model, device=device),

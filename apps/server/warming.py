@@ -52,7 +52,7 @@ class Warming:
     def _warm_index(self) -> None:
         searcher = self._service.searcher
         if len(searcher) and searcher.aspects:
-            searcher.query([Term(searcher.keys[0], aspect) for aspect in searcher.aspects], k=1)
+            searcher.query([Term(next(iter(searcher.keys)), aspect) for aspect in searcher.aspects], k=1)
 
     def _warm_model(self) -> None:
         picture = Image.new("RGB", (_PICTURE_SIDE, _PICTURE_SIDE))

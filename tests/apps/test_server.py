@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
@@ -18,6 +19,8 @@ from PIL import Image
 from apps.server import ServerSettings, make_application
 from apps.server.answer_models import BatchAnswer, HitsAnswer, IndexAnswer
 from indexer import IndexDirectory
+from indexer.output_folder import output_folder
+from indexer.removal import remove_rows
 from search import Searcher
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.server import ASPECTS, COUNT, HOSTILE_KEYS, KEYS, PICTURES, picture, write_gallery
@@ -58,17 +61,17 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-def ask_locally(searcher: Searcher, query: dict[str, Any]) -> str:
+def ask_locally(searcher: Searcher, query: dict[str, Any]) -> Any:
     options = {name: value for name, value in query.items() if name != "terms"}
     terms = [(term["key"], term["aspect"], term.get("weight", 1.0)) for term in query["terms"]]
-    return searcher.query(terms, **options).to_json()
+    return json.loads(searcher.query(terms, **options).to_json())
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_gives_what_the_searcher_gives(client: TestClient, local: Searcher, query: dict[str, Any]) -> None:
     answer = client.post("/query", json=query)
     assert answer.status_code == 200
-    assert answer.text == ask_locally(local, query)
+    assert answer.json() == ask_locally(local, query)  # to the last bit of every score
     # The model describes the answer, field by field.
     assert json.loads(HitsAnswer.model_validate_json(answer.text).model_dump_json()) == answer.json()
 
@@ -78,17 +81,17 @@ def test_a_batch_gives_what_each_query_gives(client: TestClient, local: Searcher
     answer = client.post("/query/batch", json={"queries": queries, "k": 4, "overall_penalty": 0.3})
     assert answer.status_code == 200
     each = [ask_locally(local, {"terms": terms, "k": 4, "overall_penalty": 0.3}) for terms in queries]
-    assert answer.json()["answers"] == [json.loads(one) for one in each]
+    assert answer.json()["answers"] == each
     assert len(BatchAnswer.model_validate_json(answer.text).answers) == len(queries)
 
 
 def test_a_picture_may_come_in_base64_as_an_url_and_in_a_form(client: TestClient, local: Searcher) -> None:
-    expected = local.similar(NEW, "brushwork", k=5, where="year > 1901", exact=True).to_json()
+    expected = local.similar(NEW, "brushwork", k=5, where="year > 1901", exact=True).to_record()
     options = {"aspect": "brushwork", "k": 5, "where": "year > 1901", "exact": True}
     for text in (base64_of(NEW), f"data:image/png;base64,{base64_of(NEW)}", f"data:;base64,{base64_of(NEW)}"):
-        assert client.post("/similar", json={"picture": text, **options}).text == expected
+        assert client.post("/similar", json={"picture": text, **options}).json() == expected
     form = {**options, "k": "5", "exact": "true"}
-    assert client.post("/similar", data=form, files={"picture": ("../x.png", NEW, "text/html")}).text == expected
+    assert client.post("/similar", data=form, files={"picture": ("../x.png", NEW, "text/html")}).json() == expected
 
 
 def test_an_indexed_picture_sent_again_is_left_out(client: TestClient) -> None:
@@ -185,6 +188,28 @@ def test_a_picture_that_is_gone_or_none_is_no_server_error(gallery: Path, tmp_pa
         assert other.headers["content-type"] == "application/octet-stream"
         assert "sandbox" in other.headers["content-security-policy"]
         assert client.get("/items/picture 21/image?size=64").status_code == 422
+
+
+def test_a_removed_item_is_nowhere(gallery: Path, tmp_path: Path) -> None:
+    thinned = tmp_path / "thinned"
+    shutil.copytree(gallery, thinned)
+    with output_folder(thinned) as opened:
+        assert opened is not None
+        remove_rows(opened, np.array([0, 20], np.int64))
+    left = [key for row, key in enumerate(KEYS) if row not in (0, 20)]
+    with TestClient(make_application(IndexDirectory.open(thinned), embedder=StubEmbedder())) as client:
+        pages = [client.get("/items", params={"offset": start, "limit": 20}).json() for start in (0, 20)]
+        assert [key for page in pages for key in page["keys"]] == left
+        assert {page["total"] for page in pages} == {client.get("/index").json()["items"]} == {COUNT - 2}
+        assert f"tpips_index_items {COUNT - 2:.1f}" in client.get("/metrics").text
+        for answer in (
+            client.get("/items/picture 20"),
+            client.get("/items/picture 20/image"),
+            client.post("/similar", json={"key": "picture 20", "aspect": "brushwork"}),
+        ):
+            assert (answer.status_code, answer.json()["error"]["kind"]) == (404, "key")
+        found = client.post("/similar", json={"key": "picture 21", "aspect": "brushwork", "k": COUNT}).json()
+        assert sorted(hit["key"] for hit in found["hits"]) == sorted(set(left) - {"picture 21"})
 
 
 def test_only_named_sites_may_ask_from_a_browser(gallery: Path) -> None:
