@@ -133,5 +133,5 @@ def open_resources(settings: AppSettings) -> Resources:
     directory = IndexDirectory.open(settings.index, data_root=settings.data_root)
     embedder = SharedEmbedder(directory.manifest.model)
     # A SharedEmbedder's decode_at_least is known once it is loaded, and not before.
-    searcher = Searcher(directory, model=cast(Embedder, embedder), data_root=settings.data_root)
+    searcher = Searcher(directory, model=cast(Embedder, embedder))
     return Resources(settings, searcher, embedder, UploadStore(), Thumbnails(), threading.Lock())

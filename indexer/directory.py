@@ -58,12 +58,14 @@ class IndexDirectory:
         *,
         lock: EpochLock | None = None,
         version: tuple[int, ...] = (),
+        given_root: DataRoot | None = None,
     ) -> None:
         self.path = path
         self.manifest = manifest
         self.data_roots = roots
         self.version = version
         self._lock = lock
+        self._given_root = given_root
 
     @classmethod
     def open(
@@ -108,7 +110,7 @@ class IndexDirectory:
                     check_file(folder / name, record, verify=verify)
                 check_part(folder, part, manifest)
         roots = data_roots(folder, manifest.sources, data_root)
-        return cls(folder, manifest, roots, lock=lock, version=version)
+        return cls(folder, manifest, roots, lock=lock, version=version, given_root=data_root)
 
     @classmethod
     def open_unchecked(cls, path: str | os.PathLike[str]) -> IndexDirectory:
@@ -125,6 +127,14 @@ class IndexDirectory:
     def data_root(self) -> Path:
         """The first source's data root."""
         return self.data_roots[0]
+
+    def reopened(self) -> IndexDirectory:
+        """Return the index as it is now; what has not changed is not checked again.
+
+        Raises:
+            IndexDirectoryError: It is gone, or damaged.
+        """
+        return IndexDirectory.open(self.path, data_root=self._given_root, known=self)
 
     def has_changed(self) -> bool:
         """Tell, at the cost of a look at one file, whether the index has been written to since it was opened."""

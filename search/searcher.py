@@ -50,11 +50,9 @@ class Searcher:
         model: Embedder | None = None,
         device: str | Sequence[str] | None = None,
         codes_memory: int = DEFAULT_CODES_MEMORY,
-        data_root: DataRoot | None = None,
     ) -> None:
         """Search an opened index; ``Searcher.open`` is the usual way."""
         self._embedder = QueryEmbedder(index, model)
-        self._data_root = data_root
         self._devices, self._codes_memory = chosen_devices(device), codes_memory
         self._lock = threading.Lock()
         # Queries take it once, so that each sees one version throughout.
@@ -98,7 +96,7 @@ class Searcher:
             index = MilvusIndex.open(str(path), data_root=data_root)
         else:
             index = IndexDirectory.open(path, data_root=data_root)
-        return cls(index, model=model, device=device, codes_memory=codes_memory, data_root=data_root)
+        return cls(index, model=model, device=device, codes_memory=codes_memory)
 
     def refresh(self) -> bool:
         """Go on with the index as it is now, if it has been written to since it was opened.
@@ -116,10 +114,7 @@ class Searcher:
             before = self._opened.index
             if not before.has_changed():
                 return False
-            if isinstance(before, MilvusIndex):
-                index = before.reopened()
-            else:
-                index = IndexDirectory.open(before.path, data_root=self._data_root, known=before)
+            index = before.reopened()
             self._embedder = self._embedder.of_index(index)
             self._opened = self._open(index)
             return True
@@ -128,6 +123,11 @@ class Searcher:
         if isinstance(index, MilvusIndex):
             return opened_collection(index, self._embedder)
         return OpenedIndex.of(index, self._embedder, devices=self._devices, codes_memory=self._codes_memory)
+
+    @property
+    def opened(self) -> OpenedIndex:
+        """The version that is searched, for those who take several looks at it that must agree."""
+        return self._opened
 
     @property
     def index(self) -> IndexDirectory:

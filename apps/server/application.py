@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from apps.server.faults import add_fault_handlers
+from apps.server.following import follow
 from apps.server.gate import Gate
 from apps.server.item_routes import RawItemPaths, item_routes
 from apps.server.measurements import Measured
@@ -53,10 +54,11 @@ def make_application(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await warming.load_index()
-        task = asyncio.create_task(warming.load_model())
+        tasks = [asyncio.create_task(warming.load_model()), asyncio.create_task(follow(service, warming))]
         yield
         warming.stop()
-        task.cancel()
+        for task in tasks:
+            task.cancel()
         for lane in service.lanes:
             lane.close()
 

@@ -6,14 +6,14 @@ from functools import partial
 from typing import Annotated
 from urllib.parse import quote, unquote
 
-import numpy as np
 from fastapi import APIRouter, Path, Query, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from apps.server.answer_models import ItemAnswer, KeysAnswer
 from apps.server.faults import FAULT_ANSWERS, Faults, RefusedError
-from apps.server.pictures import ServedPicture, item_row, served_original, served_thumbnail
+from apps.server.pictures import ServedPicture, indexed_item, served_original, served_thumbnail
 from apps.server.service import Service
+from search.items import Items
 
 __all__ = ["RawItemPaths", "item_routes"]
 
@@ -96,13 +96,13 @@ def _keys(service: Service, offset: int, limit: int) -> KeysAnswer:
 
 
 def _item(service: Service, key: str) -> ItemAnswer:
-    row = item_row(service, key)
-    (record,) = service.items.records(np.array([row], np.int64))
+    found = indexed_item(service, key)
+    record = found.record
     return ItemAnswer(
         key=key,
-        row=row,
+        row=found.row,
         width=record["width"],
         height=record["height"],
         size=record["size"],
-        metadata=service.items.metadata(record),
+        metadata=Items.metadata(record),
     )

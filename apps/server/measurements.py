@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,11 +28,11 @@ class Measurements:
     """The metrics of one server, in a registry of its own.
 
     Args:
-        items: How many items the index has.
+        items: Tells how many items the index has.
         lanes: The lanes whose load is told.
     """
 
-    def __init__(self, *, items: int, lanes: Sequence[Lane]) -> None:
+    def __init__(self, *, items: Callable[[], int], lanes: Sequence[Lane]) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "tpips_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
@@ -41,7 +41,7 @@ class Measurements:
             "tpips_request_seconds", "From a request's head to its answer.", ("route",),
             registry=self.registry, buckets=_SECONDS,
         )  # fmt: skip
-        Gauge("tpips_index_items", "Items in the index.", registry=self.registry).set(items)
+        Gauge("tpips_index_items", "Items in the index.", registry=self.registry).set_function(items)
         held = Gauge("tpips_requests_held", "Requests that run or wait.", ("work",), registry=self.registry)
         for lane in lanes:
             held.labels(lane.name).set_function(lambda lane=lane: lane.held)  # type: ignore[misc]

@@ -16,13 +16,21 @@ from PIL import Image
 
 from apps.server.faults import RefusedError, logger
 from apps.server.service import Service
-from indexer import IndexDirectoryError
+from indexer import IndexDirectory, IndexDirectoryError
 from indexer.thumbnails import small_picture
 from search.small_pictures import JPEG_QUALITY
 from tpips_model.errors import ImageError
 from tpips_model.images import to_rgb
 
-__all__ = ["ServedPicture", "check_picture", "item_row", "picture_of_text", "served_original", "served_thumbnail"]
+__all__ = [
+    "IndexedItem",
+    "ServedPicture",
+    "check_picture",
+    "indexed_item",
+    "picture_of_text",
+    "served_original",
+    "served_thumbnail",
+]
 
 MAX_KEY_SHOWN = 100
 _DATA_URL = re.compile(r"data:[^,;]{0,100}(;[^,;]{1,100}){0,4};base64,", re.IGNORECASE)
@@ -74,17 +82,28 @@ def check_picture(data: bytes, *, max_bytes: int, max_pixels: int) -> bytes:
     return data
 
 
-def item_row(service: Service, key: str) -> int:
-    """Return the row of an item.
+@dataclass(frozen=True)
+class IndexedItem:
+    """An item, and the version of the index that it was found in."""
+
+    index: IndexDirectory
+    row: int
+    record: dict[str, Any]
+
+
+def indexed_item(service: Service, key: str) -> IndexedItem:
+    """Find an item.
 
     Raises:
         RefusedError: No item has this key.
     """
-    row = service.searcher.keys.row(key)
+    opened = service.searcher.opened
+    row = opened.items.keys.row(key)
     if row is None:
         shown = key if len(key) <= MAX_KEY_SHOWN else f"{key[:MAX_KEY_SHOWN]}…"
         raise RefusedError(404, "key", f"no indexed item has the key {shown!r}; GET /items lists the keys")
-    return row
+    (record,) = opened.items.records(np.array([row], np.int64))
+    return IndexedItem(opened.index, row, record)
 
 
 def served_original(service: Service, key: str) -> ServedPicture:
@@ -93,9 +112,9 @@ def served_original(service: Service, key: str) -> ServedPicture:
     Raises:
         RefusedError: No item has this key, or its picture is gone.
     """
-    record = _record(service, item_row(service, key))
+    found = indexed_item(service, key)
     with _gone():
-        data = service.searcher.index.item_bytes(record)
+        data = found.index.item_bytes(found.record)
     return ServedPicture(data, _media_type(data))
 
 
@@ -108,17 +127,15 @@ def served_thumbnail(service: Service, key: str, size: int) -> ServedPicture:
         RefusedError: No item has this key, or its picture is gone.
         ImageError: It cannot be decoded.
     """
-    row = item_row(service, key)
-    index, record = service.searcher.index, _record(service, row)
+    found = indexed_item(service, key)
     # Not by the row, which is another picture's once the index has been compacted.
-    name = tuple(record[column] for column in ("file", "member", "offset", "size"))
+    name = tuple(found.record[column] for column in ("file", "member", "offset", "size"))
+
+    def small() -> bytes:
+        return small_picture(found.index, found.row, found.record, size, quality=JPEG_QUALITY)
+
     with _gone():
-        data = service.thumbnails.get(name, size, lambda: small_picture(index, row, record, size, quality=JPEG_QUALITY))
-    return ServedPicture(data, "image/jpeg")
-
-
-def _record(service: Service, row: int) -> dict[str, Any]:
-    return service.items.records(np.array([row], np.int64))[0]
+        return ServedPicture(service.thumbnails.get(name, size, small), "image/jpeg")
 
 
 @contextmanager

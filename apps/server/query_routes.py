@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from apps.server.answer_models import BatchAnswer, HitsAnswer, PercentileAnswer
 from apps.server.faults import FAULT_ANSWERS, Faults
-from apps.server.pictures import check_picture, item_row, picture_of_text
+from apps.server.pictures import check_picture, indexed_item, picture_of_text
 from apps.server.request_models import (
     BatchRequest,
     PageRequest,
@@ -125,7 +125,7 @@ def _image(service: Service, asked: TermRequest | SimilarRequest) -> str | bytes
     A text that is no key would be the path of a file to the Searcher; no client may read the server's files.
     """
     if asked.key is not None:
-        item_row(service, asked.key)
+        indexed_item(service, asked.key)
         return asked.key
     assert asked.picture is not None  # the model has seen to that
     settings = service.settings

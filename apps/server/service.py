@@ -12,7 +12,6 @@ from apps.shared_embedder import SharedEmbedder
 from apps.thumbnails import Thumbnails
 from indexer import IndexDirectory
 from search import Searcher
-from search.items import Items
 from tpips_model.embedder import Embedder
 
 __all__ = ["Service"]
@@ -29,7 +28,6 @@ class Service:
         settings: The limits.
         searcher: The index, queried.
         embedder: The model.
-        items: The index's items, by row.
         thumbnails: Pictures in the sizes that were asked for.
         search: Queries by key.
         embed: Queries with pictures that the model must see.
@@ -40,7 +38,6 @@ class Service:
     settings: ServerSettings
     searcher: Searcher
     embedder: Embedder
-    items: Items
     thumbnails: Thumbnails
     search: Lane
     embed: Lane
@@ -76,12 +73,12 @@ class Service:
         pictures = Lane(
             "pictures", threads=settings.picture_threads, waiting=settings.waiting, seconds=settings.search_seconds
         )
-        measurements = Measurements(items=index.live_count, lanes=(search, embed, pictures))
+        searcher = Searcher(index, model=model, device=device)
+        measurements = Measurements(items=lambda: len(searcher), lanes=(search, embed, pictures))
         return cls(
             settings=settings,
-            searcher=Searcher(index, model=model, device=device),
+            searcher=searcher,
             embedder=model,
-            items=Items(index),
             thumbnails=Thumbnails(),
             search=search,
             embed=embed,
