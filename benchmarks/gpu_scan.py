@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from search.device_scan import DeviceScan
+from search.device.scan import DeviceScan
 from search.exact import TopK, exact_top_k
 from search.vectors import StoredVectors
 

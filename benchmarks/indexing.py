@@ -36,8 +36,8 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.engines import Engine
 from indexer.engines.in_process import InProcess
 from indexer.engines.local import LocalPool

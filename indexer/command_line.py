@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from indexer.add_command import add
-from indexer.build_command import build
-from indexer.codes_command import codes
-from indexer.compact_command import compact
-from indexer.export_command import export
-from indexer.import_command import import_embeddings
-from indexer.info_command import info
-from indexer.merge_command import merge
-from indexer.plan_command import plan
-from indexer.thumbnails_command import thumbnails
-from indexer.verify_command import verify
+from indexer.commands.add import add
+from indexer.commands.build import build
+from indexer.commands.codes import codes
+from indexer.commands.compact import compact
+from indexer.commands.export import export
+from indexer.commands.import_embeddings import import_embeddings
+from indexer.commands.info import info
+from indexer.commands.merge import merge
+from indexer.commands.plan import plan
+from indexer.commands.thumbnails import thumbnails
+from indexer.commands.verify import verify
 
 __all__ = ["app"]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build_config import BuildConfig, BuildError
+from indexer.building.indexed_keys import IndexedKeys
+from indexer.building.shard_slice import slice_shards
 from indexer.directory import IndexDirectory
-from indexer.indexed_keys import IndexedKeys
 from indexer.manifest import PartRecord, SourceRecord
-from indexer.shard_slice import slice_shards
 from indexer.sources import Indexed, Shard, Source, open_source
 from indexer.sources.keys import plain_step
 from indexer.sources.numbered import NumberedSource

@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.command_line import app
-from search.duplicates_command import duplicates
+from search.commands.duplicates import duplicates
+from search.commands.push import push
+from search.commands.remove import remove
 from search.hits import Hits
-from search.milvus_command import push
 from search.page import write_page
-from search.remove_command import remove
 from search.searcher import Searcher
 from search.term_text import parse_term_text
 from tpips_model.terminal import printable, run_command

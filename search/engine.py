@@ -20,7 +20,7 @@ from search.terms import QueryError
 from search.vectors import StoredVectors
 
 if TYPE_CHECKING:
-    from search.device_scan import DeviceScan
+    from search.device.scan import DeviceScan
 
 __all__ = ["Engine", "Ranking"]
 
@@ -158,7 +158,7 @@ class Engine:
         return "exact" if chosen < EXACT_SELECTION * self._store.rows else "codes"
 
     def _on_devices(self) -> DeviceScan:
-        from search.device_scan import DeviceScan
+        from search.device.scan import DeviceScan
 
         with self._lock:
             if self._device_scan is None:

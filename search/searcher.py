@@ -12,7 +12,7 @@ import pyarrow as pa
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.item_files import DataRoot
 from search.answer import make_page
-from search.device_choice import chosen_devices
+from search.device.choice import chosen_devices
 from search.hits import Hits
 from search.items import Keys
 from search.joint_codes import DEFAULT_CODES_MEMORY

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing
 
+from indexer.building.pipeline import Result, embedded
+from indexer.building.progress import BuildProgress, Counted
 from indexer.engines.protocol import Job, MakeEmbedder, Taken, model_record
 from indexer.engines.threads import cores, decode_threads
 from indexer.manifest import ModelRecord
-from indexer.pipeline import Result, embedded
-from indexer.progress import BuildProgress, Counted
 
 __all__ = ["InProcess"]
 

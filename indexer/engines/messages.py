@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 
+from indexer.building.pipeline import Result
+from indexer.building.progress import Counted
 from indexer.engines.protocol import Job
 from indexer.manifest import ModelRecord
-from indexer.pipeline import Result
-from indexer.progress import Counted
 
 __all__ = ["Advanced", "Answer", "Died", "DoTask", "Done", "Failed", "Order", "Ready", "SetJob", "portable"]
 

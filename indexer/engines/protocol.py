@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Generator, Iterable, Sequence
 from typing import Any, Protocol
 
+from indexer.building.pipeline import Result, Work
+from indexer.building.progress import BuildProgress, Counted
 from indexer.manifest import ModelRecord
-from indexer.pipeline import Result, Work
-from indexer.progress import BuildProgress, Counted
 from tpips_model.embedder import Embedder
 
 __all__ = ["Engine", "Job", "MakeEmbedder", "Taken", "model_record"]

@@ -8,7 +8,7 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
 from indexer.engines.messages import Answer, Died, Order
 from indexer.engines.protocol import MakeEmbedder
 from indexer.engines.threads import cores, threads_each

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from indexer.build_config import BuildConfig
+from indexer.building.build_config import BuildConfig
 from indexer.engines.in_process import InProcess
 from indexer.engines.local import LocalPool
 from indexer.engines.protocol import Engine, MakeEmbedder

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
+from indexer.building.pipeline import Result
+from indexer.building.progress import BuildProgress, Counted
 from indexer.engines.messages import Advanced, Died, Done, DoTask, Failed, Order, SetJob
 from indexer.engines.protocol import Job, Taken
-from indexer.pipeline import Result
-from indexer.progress import BuildProgress, Counted
 from tpips_model.errors import TpipsError
 
 __all__ = ["MAX_RETRIES", "Schedule", "Worker", "original"]

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
+from indexer.building.pipeline import Work, embedded
 from indexer.engines.messages import Advanced, Answer, Done, DoTask, Failed, Order, Ready, SetJob, portable
 from indexer.engines.protocol import Job, MakeEmbedder, model_record
 from indexer.engines.threads import decode_threads, limit_threads
-from indexer.pipeline import Work, embedded
 from tpips_model.embedder import Embedder
 
 __all__ = ["serve"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
+from indexer.building.pipeline import Result
+from indexer.building.progress import BuildProgress, Counted
 from indexer.engines.messages import Advanced, Answer, Died, Done, Failed, Order, Ready
 from indexer.engines.protocol import Job, Taken
 from indexer.engines.schedule import Schedule, Worker, original
 from indexer.manifest import ModelRecord
-from indexer.pipeline import Result
-from indexer.progress import BuildProgress, Counted
 from tpips_model.errors import ModelError
 
 __all__ = ["Pool", "WorkerEngine"]

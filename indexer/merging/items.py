@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.building.key_set import KeySet
 from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory
 from indexer.file_checks import removed_rows
-from indexer.key_set import KeySet
 from indexer.merging.sources import PlacedSource
 from indexer.records import PartRecord
 

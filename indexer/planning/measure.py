@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from indexer.embedding import Decoded, embed, in_batches
-from indexer.shard_rows import ShardJob, ShardRows
+from indexer.building.embedding import Decoded, embed, in_batches
+from indexer.building.shard_rows import ShardJob, ShardRows
 from indexer.sources import BadSample, Indexed, Sample, Shard
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder

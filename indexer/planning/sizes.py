@@ -8,6 +8,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from indexer.building.shard_rows import ShardRows
 from indexer.clustering import MAX_PROJECTED, list_dtype
 from indexer.codes import aspects_to_code
 from indexer.columns import item_table
@@ -26,7 +27,6 @@ from indexer.manifest import FileRecord, ListsRecord, Manifest, PartRecord
 from indexer.parquet_settings import THUMBNAILS_PER_GROUP
 from indexer.part import write_items, write_ledger, write_thumbnails
 from indexer.quantizer import CENTROIDS, MAX_ROTATED_DIM, SUB_DIM, sub_quantizers
-from indexer.shard_rows import ShardRows
 
 __all__ = ["ExpectedShard", "PartSizes", "bytes_by_kind", "expected_manifest", "part_sizes"]
 

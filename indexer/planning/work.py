@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build_config import BuildConfig, BuildError
+from indexer.building.shard_slice import check_slice
 from indexer.directory import MANIFEST_FILE, IndexDirectory
 from indexer.given_path import given_path
 from indexer.index_sources import OpenedSource, open_index_source
 from indexer.manifest import IndexDirectoryError, PartRecord
-from indexer.shard_slice import check_slice
 from indexer.sources import Shard
 from tpips_model.aspects import OVERALL, Aspect, unique_aspects
 from tpips_model.embedder import Embedder

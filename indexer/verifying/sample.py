@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from indexer.embedding import Decoded, embed, in_batches
+from indexer.building.embedding import Decoded, embed, in_batches
 from indexer.file_names import thumbnails_file, vectors_file
 from indexer.manifest import IndexDirectoryError
 from indexer.thumbnails import index_thumbnail, make_thumbnail

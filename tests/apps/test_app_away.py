@@ -21,11 +21,11 @@ from apps.query_state import PictureRef, QueryRow, QueryState
 from apps.server import ServerSettings, make_application
 from indexer import IndexDirectory
 from indexer.columns import ITEM_SCHEMA, Item
+from indexer.commands.thumbnails import add_thumbnails
 from indexer.file_names import removed_file
 from indexer.index_changes import recorded
 from indexer.output_folder import output_folder
 from indexer.part import write_array, write_part
-from indexer.thumbnails_command import add_thumbnails
 from search import Searcher
 from tests.apps.test_app_pages import compose, page, row, shown, widget
 from tests.fixtures.app_client import app_client

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildError, BuildSummary
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.output_folder import output_folder
 from indexer.removal import remove_rows

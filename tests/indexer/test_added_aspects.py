@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
 from tests.fixtures.tars import write_tar

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildSummary
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildSummary
 from indexer.directory import IndexDirectory
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
@@ -96,7 +96,7 @@ def test_all_aspects_are_asked_for_at_once_in_batches_of_good_pictures(tmp_path:
 
 
 def test_a_batch_is_bounded_in_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexer.embedding.MAX_BATCH_PIXELS", 2 * 12 * 8)
+    monkeypatch.setattr("indexer.building.embedding.MAX_BATCH_PIXELS", 2 * 12 * 8)
     embedder = Counting()
     run(tmp_path / "index", write_pictures(tmp_path / "data", 5), embedder=embedder, shard_size=9, batch_size=4)
     assert [count for count, _ in embedder.asked] == [2, 2, 1]

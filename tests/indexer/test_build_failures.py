@@ -12,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildError
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.lock import writer_lock
 from indexer.sources import SourceError

@@ -24,7 +24,7 @@ from tpips_model import AspectLike, ImageLike, TpipsError
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("indexer.build.load_embedder", lambda name, **_: StubEmbedder())
+    monkeypatch.setattr("indexer.building.build.load_embedder", lambda name, **_: StubEmbedder())
     folder = write_pictures(tmp_path / "data", 10)
     (folder / "0004.png").write_text("bad")
     (folder / "0006.png").write_text("worse")
@@ -92,7 +92,7 @@ def test_a_model_that_gives_every_picture_one_vector_is_noticed(data: Path, monk
             vectors[:, -1] = np.eye(1, self.dim)
             return vectors
 
-    monkeypatch.setattr("indexer.build.load_embedder", lambda name, **_: Broken())
+    monkeypatch.setattr("indexer.building.build.load_embedder", lambda name, **_: Broken())
     build(data, "--aspect", "brushwork", "--shard-size", 5)
     told = command("info", data.parent / "index", "--verify").stdout
     assert "All images have the same vector under 'brushwork'" in told
@@ -156,7 +156,7 @@ def test_an_interrupted_build_says_that_it_can_go_on_and_info_names_the_command(
 ) -> None:
     build(data, "--shard-size", 5)
     with monkeypatch.context() as patch:
-        patch.setattr("indexer.build.load_embedder", lambda name, **_: interrupt_at(1))
+        patch.setattr("indexer.building.build.load_embedder", lambda name, **_: interrupt_at(1))
         stopped = build(data, "--aspect", "lighting")
     assert stopped.exit_code == 130
     assert "interrupted; what is finished is kept, and the same command goes on from there" in stopped.stderr
@@ -170,7 +170,7 @@ def test_an_interrupted_build_says_that_it_can_go_on_and_info_names_the_command(
 
 def test_control_c_ends_the_program_with_130(data: Path) -> None:
     program = (
-        "import os, signal, indexer.build, indexer.command_line as c\n"
+        "import os, signal, indexer.building.build, indexer.command_line as c\n"
         # As at a terminal; a process started in the background inherits that SIGINT is ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from tests.fixtures.indices import StubEmbedder\n"
@@ -178,7 +178,7 @@ def test_control_c_ends_the_program_with_130(data: Path) -> None:
         "    def embed(self, images, aspects):\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "        return super().embed(images, aspects)\n"
-        "indexer.build.load_embedder = lambda name, **_: Slow()\n"
+        "indexer.building.build.load_embedder = lambda name, **_: Slow()\n"
         "c.app()\n"
     )
     ran = subprocess.run(
@@ -212,7 +212,7 @@ def test_errors_are_left_to_main(
 
 
 def test_names_with_brackets_are_printed_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexer.build.load_embedder", lambda name, **_: StubEmbedder())
+    monkeypatch.setattr("indexer.building.build.load_embedder", lambda name, **_: StubEmbedder())
     write_pictures(tmp_path / "[red]", 1)
     out = tmp_path / "[bold]"
     assert command("build", "--data", tmp_path / "[red]", "--out", out, "--aspect", "[x] y").exit_code == 0

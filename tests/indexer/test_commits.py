@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from indexer.commits import Commits
+from indexer.building.commits import Commits
 from indexer.manifest import IndexDirectoryError, Manifest, ModelRecord, SourceRecord
 
 EMPTY = Manifest(ModelRecord("stub", "stub:1", 4, "{aspect}", 0.0), (SourceRecord("folder", ".", ""),), (), ())

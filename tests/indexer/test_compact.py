@@ -21,11 +21,12 @@ import pytest
 import typer
 
 import indexer.compacting.compaction
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.codes import make_codes
 from indexer.columns import ERROR_SCHEMA, THUMBNAIL_SCHEMA, Item, LedgerLine, Scalar, error_table, item_table
-from indexer.compact_command import compact
+from indexer.commands.compact import compact
+from indexer.commands.thumbnails import add_thumbnails
 from indexer.compacting.compaction import compact_parts, part_groups
 from indexer.compacting.files import write_array_blocks, write_tables
 from indexer.directory import IndexDirectory, IndexDirectoryError
@@ -38,7 +39,6 @@ from indexer.parquet_settings import TABLE_SETTINGS, THUMBNAIL_SETTINGS
 from indexer.part import write_array, write_items, write_ledger, write_thumbnails
 from indexer.removal import REMOVED, remove_rows
 from indexer.thumbnails import index_thumbnail
-from indexer.thumbnails_command import add_thumbnails
 from indexer.verifying.vector_check import check_vectors
 from search import Searcher
 from tests.fixtures.indices import StubEmbedder, write_index

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from indexer import decode_ahead
-from indexer.decode_ahead import DecodeAhead
-from indexer.embedding import Decoded
+from indexer.building import decode_ahead
+from indexer.building.decode_ahead import DecodeAhead
+from indexer.building.embedding import Decoded
 from tpips_model import ImageError
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildError, BuildSummary
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.engines.local import LocalPool
 from indexer.engines.threads import threads_each

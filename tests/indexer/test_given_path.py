@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildError
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.given_path import given_path, resolved_path
 from indexer.sources import SourceError

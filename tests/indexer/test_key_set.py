@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indexer import key_set
-from indexer.key_set import KeySet
+from indexer.building import key_set
+from indexer.building.key_set import KeySet
 from tests.fixtures.picture_folders import picture_bytes, tree
 from tests.fixtures.tars import write_tar
 from tests.indexer.test_build import run

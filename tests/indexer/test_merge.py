@@ -16,21 +16,21 @@ import numpy as np
 import pytest
 import typer
 
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.columns import Item, LedgerLine
+from indexer.commands.merge import merge
+from indexer.commands.thumbnails import add_thumbnails
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import vectors_file
 from indexer.index_changes import recorded
 from indexer.lists import make_lists
 from indexer.manifest import Manifest, ModelRecord, SourceRecord
-from indexer.merge_command import merge
 from indexer.merging.config import MergeError
 from indexer.output_folder import output_folder
 from indexer.part import write_manifest, write_part
 from indexer.removal import remove_rows
 from indexer.thumbnails import index_thumbnail
-from indexer.thumbnails_command import add_thumbnails
 from indexer.verifying.vector_check import check_vectors
 from search import Searcher
 from tests.fixtures.indices import StubEmbedder, write_index

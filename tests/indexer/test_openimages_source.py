@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.sources import BadSample, Indexed, Sample, SourceError, open_source
 from indexer.sources.openimages_tables import OpenImagesTables, image_number, table_kind
 from indexer.turned_jpeg import turned

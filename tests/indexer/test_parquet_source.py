@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.sources import BadSample, Indexed, Sample, SourceError, open_source
 from indexer.sources.parquet_footer import DamagedParquetError, read_footer

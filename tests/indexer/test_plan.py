@@ -13,11 +13,11 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildError
+from indexer.commands.plan import plan as plan_command
 from indexer.directory import IndexDirectory
 from indexer.part import write_manifest
-from indexer.plan_command import plan as plan_command
 from indexer.planning.images import Count
 from indexer.planning.plan import BuildPlan, plan_build
 from indexer.planning.work import PlanConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.build import build
+from indexer.building.build import build
 from indexer.planning.images import Count
 from indexer.sources import Indexed, open_source
 from tests.fixtures.built_sources import cache_at

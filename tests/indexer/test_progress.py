@@ -9,11 +9,11 @@ import pytest
 from tqdm import tqdm
 from typer.testing import CliRunner
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildError
+from indexer.building.progress import BuildProgress
 from indexer.command_line import app
 from indexer.directory import IndexDirectory
-from indexer.progress import BuildProgress
 from indexer.sources import Shard
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import write_pictures
@@ -64,7 +64,7 @@ def test_several_workers_show_what_takes_longest(tmp_path: Path, capsys: pytest.
 
 
 def test_the_command_takes_workers_slices_and_thumbnails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexer.build.load_embedder", stub)
+    monkeypatch.setattr("indexer.building.build.load_embedder", stub)
     data = write_pictures(tmp_path / "data", 9)
     command = ["build", "--data", str(data), "--out", str(tmp_path / "index"), "--shard-size", "2", "--no-progress"]
     ran = CliRunner().invoke(app, [*command, "--workers", "2", "--shard-slice", "2/2", "--thumbnails", "64"])

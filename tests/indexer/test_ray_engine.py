@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
 from tests.fixtures.picture_folders import tree, write_pictures
 from tests.fixtures.worker_embedders import Deadly, Noted, Refusing
 from tests.fixtures.worker_shards import killing, write_shards

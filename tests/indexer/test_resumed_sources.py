@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
 from tests.fixtures.picture_tables import (

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from indexer.build import build
-from indexer.build_config import BuildConfig, BuildSummary
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig, BuildSummary
 from indexer.compacting.compaction import compact_parts
 from indexer.directory import IndexDirectory
 from indexer.output_folder import output_folder

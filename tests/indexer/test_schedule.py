@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tqdm import tqdm
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
+from indexer.building.progress import BuildProgress
 from indexer.engines.messages import Advanced, Answer, Died, Done, DoTask, Failed, Order, Ready, SetJob
 from indexer.engines.schedule import MAX_RETRIES
 from indexer.engines.worker_engine import WorkerEngine
 from indexer.manifest import ModelRecord
-from indexer.progress import BuildProgress
 from tpips_model import ModelError
 
 MODEL = ModelRecord("stub", "stub:1", 4, "{aspect}", 0.0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.build_config import BuildConfig, BuildError
+from indexer.building.build_config import BuildConfig, BuildError
 from indexer.directory import IndexDirectory
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
 from tests.fixtures.tars import write_tar

@@ -17,8 +17,9 @@ import pytest
 import typer
 from PIL import Image
 
+import indexer.commands.thumbnails
 import indexer.thumbnails
-import indexer.thumbnails_command
+from indexer.commands.thumbnails import add_thumbnails, thumbnails
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import removed_file, thumbnails_file
 from indexer.index_changes import recorded
@@ -26,7 +27,6 @@ from indexer.output_folder import output_folder
 from indexer.part import write_array, write_thumbnails
 from indexer.stored_bytes import member_turned
 from indexer.thumbnails import index_thumbnail, make_thumbnail, small_picture
-from indexer.thumbnails_command import add_thumbnails, thumbnails
 from tests.fixtures.indices import write_index
 from tests.fixtures.pictures import QUARTERS, encoded, pixels
 from tpips_model.images import to_rgb
@@ -121,7 +121,7 @@ class TestCommand:
                 raise KeyboardInterrupt
             return write_thumbnails(*arguments)
 
-        monkeypatch.setattr(indexer.thumbnails_command, "write_thumbnails", stop_at_the_second)
+        monkeypatch.setattr(indexer.commands.thumbnails, "write_thumbnails", stop_at_the_second)
         with pytest.raises(SystemExit, match="130"):
             run(index, "--side", SIDE)
         assert [part.has_thumbnails for part in IndexDirectory.open(index).manifest.parts] == [True, False, False]

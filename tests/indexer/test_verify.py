@@ -15,9 +15,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from indexer.commands.verify import verify as verify_command
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import items_file
-from indexer.verify_command import verify as verify_command
 from indexer.verifying.check import Check, run_check
 from indexer.verifying.stored import StoredIndex, file_faults, layout_faults
 from tests.fixtures.damaged_indices import (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from search import device_choice
-from search.device_choice import DeviceError, chosen_devices
+from search.device import choice as device_choice
+from search.device.choice import DeviceError, chosen_devices
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_no_gpu_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_cpu_pays_nothing() -> None:
     """Neither importing the scan nor the CPU's choice loads torch, nor does "auto" without a driver."""
     program = (
-        "import sys; from search import device_choice, device_scan; device_choice._has_driver = lambda: False; "
-        "print([device_choice.chosen_devices(each) for each in (None, 'cpu', 'auto')], 'torch' in sys.modules)"
+        "import sys; from search.device import choice, scan; choice._has_driver = lambda: False; "
+        "print([choice.chosen_devices(each) for each in (None, 'cpu', 'auto')], 'torch' in sys.modules)"
     )
     root = Path(__file__).resolve().parents[2]
     ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from indexer import IndexDirectoryError
-from search import device_products, device_scan, device_shard
-from search.device_choice import DeviceError
-from search.device_products import products
-from search.device_queries import HalfQueries
-from search.device_scan import DeviceScan
+from search.device import products as device_products
+from search.device import scan as device_scan
+from search.device import shard as device_shard
+from search.device.choice import DeviceError
+from search.device.products import products
+from search.device.queries import HalfQueries
+from search.device.scan import DeviceScan
 from search.exact import TopK, exact_scores, exact_top_k
 from search.row_scores import ROW_NORM
 from search.vectors import StoredVectors

@@ -13,11 +13,11 @@ from indexer.codes import make_codes
 from indexer.directory import IndexDirectory
 from indexer.output_folder import output_folder
 from indexer.removal import remove_rows
-from search.duplicate_groups import find_duplicates
-from search.duplicates_command import duplicates
+from search.commands.duplicates import duplicates
+from search.commands.remove import remove
+from search.duplicates.groups import find_duplicates
+from search.duplicates.near_groups import stars_by_codes, stars_of_all_pairs
 from search.engine import Engine
-from search.near_groups import stars_by_codes, stars_of_all_pairs
-from search.remove_command import remove
 from search.terms import QueryError
 from search.vectors import StoredVectors
 from tests.fixtures.indices import write_index
@@ -60,9 +60,9 @@ def nothing(_: int) -> None:
 def test_stars_are_those_found_row_by_row(
     threshold: float, sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("search.near_groups.BLOCK_ROWS", sizes[0])
-    monkeypatch.setattr("search.near_groups.TILE_ROWS", sizes[1])
-    monkeypatch.setattr("search.near_groups.CHECKED_PAIRS", 3)
+    monkeypatch.setattr("search.duplicates.near_groups.BLOCK_ROWS", sizes[0])
+    monkeypatch.setattr("search.duplicates.near_groups.TILE_ROWS", sizes[1])
+    monkeypatch.setattr("search.duplicates.near_groups.CHECKED_PAIRS", 3)
     for seed in range(3):
         vectors = clustered(90, seed=seed).astype(np.float16)
         order = np.random.default_rng(seed).permutation(90)[:80]

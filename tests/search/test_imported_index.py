@@ -13,7 +13,7 @@ from indexer.importing.config import ImportConfig
 from indexer.importing.model import loadable_model
 from indexer.importing.vectors import import_vectors
 from search import Searcher
-from search.duplicate_groups import find_duplicates
+from search.duplicates.groups import find_duplicates
 from search.page import render_page
 from tests.fixtures.exports import unit_vectors
 from tests.fixtures.picture_folders import picture_bytes

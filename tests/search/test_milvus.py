@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.removal import remove_rows
 from search import Hits, Searcher
+from search.commands.push import push as push_command
 from search.milvus import engine as milvus_engine
 from search.milvus import push as milvus_push
 from search.milvus.address import MilvusAddress, MilvusError
@@ -31,7 +32,6 @@ from search.milvus.facts import read_facts, write_facts
 from search.milvus.index import MilvusIndex
 from search.milvus.push import PushedIndex, push_index
 from search.milvus.selection import MilvusSelections
-from search.milvus_command import push as push_command
 from search.terms import QueryError
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.search.conftest import ASPECTS, png, unit

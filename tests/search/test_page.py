@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from indexer.commands.thumbnails import add_thumbnails
 from indexer.file_names import thumbnails_file
 from indexer.output_folder import output_folder
-from indexer.thumbnails_command import add_thumbnails
 from search import Hits, Searcher
 from search.page import render_fragment, render_page, write_page
 from tests.fixtures.indices import StubEmbedder, write_index

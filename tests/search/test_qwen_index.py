@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.directory import IndexDirectory
 from search import Searcher
 from tests.fixtures.qwen import make_backbone, pictures

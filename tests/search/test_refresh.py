@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from indexer import IndexDirectory
-from indexer.build import build
-from indexer.build_config import BuildConfig
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.codes import make_codes
 from indexer.output_folder import output_folder
 from indexer.removal import remove_rows

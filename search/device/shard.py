@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from search.device_candidates import Best, Found
-from search.device_choice import DeviceError
-from search.device_products import default_memory, opened_device, products
-from search.device_queries import HalfQueries
+from search.device.candidates import Best, Found
+from search.device.choice import DeviceError
+from search.device.products import default_memory, opened_device, products
+from search.device.queries import HalfQueries
 from search.vectors import StoredVectors
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from indexer.building.indexed_keys import IndexedKeys, live_keys
+from indexer.building.shard_rows import ShardRows
 from indexer.directory import IndexDirectory
 from indexer.file_names import revision_of
-from indexer.indexed_keys import IndexedKeys, live_keys
 from indexer.manifest import Manifest, PartRecord
 from indexer.part import write_ledger
 from indexer.removal import REMOVED
-from indexer.shard_rows import ShardRows
 from indexer.source_number import numbered, split_number
 from indexer.sources import BadSample, Indexed, Sample, Shard, Source
 

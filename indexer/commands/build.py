@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from indexer.build import build as build_index
-from indexer.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.building.build import build as build_index
+from indexer.building.build_config import BuildConfig, BuildError, BuildSummary
 from indexer.codes import CODES_FROM_ROWS
-from indexer.interruption import interruptible
+from indexer.commands.interruption import interruptible
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
 from indexer.thumbnails import MAX_SIDE, MIN_SIDE
 

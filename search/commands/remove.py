@@ -12,9 +12,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
-from indexer.interruption import interruptible
 from indexer.output_folder import output_folder
 from indexer.pictures import picture_state
 from indexer.removal import remove_rows

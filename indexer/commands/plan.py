@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from indexer.build_config import BuildConfig
-from indexer.interruption import interruptible
+from indexer.building.build_config import BuildConfig
+from indexer.commands.interruption import interruptible
 from indexer.planning.plan import plan_build
 from indexer.planning.table import plan_table
 from indexer.planning.work import PlanConfig

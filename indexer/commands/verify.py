@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from indexer.interruption import interruptible
+from indexer.commands.interruption import interruptible
 from indexer.verifying.verify import Verification, VerifyConfig
 from indexer.verifying.verify import verify as verify_index
 from tpips_model.terminal import printable

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from indexer.building.key_set import KeySet
 from indexer.directory import IndexDirectory
 from indexer.file_checks import removed_rows
-from indexer.key_set import KeySet
 from indexer.manifest import PartRecord
 
 __all__ = ["IndexedKeys", "item_keys", "live_keys"]

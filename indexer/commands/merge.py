@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from indexer.interruption import interruptible
+from indexer.commands.interruption import interruptible
 from indexer.merging.config import MergeConfig, MergeSummary
 from indexer.merging.merge import merge_indices
 

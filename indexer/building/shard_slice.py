@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from pathlib import Path
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
 from indexer.manifest import Manifest
 from indexer.sources import Indexed, Shard, Source
 

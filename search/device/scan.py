@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from search.candidates import Candidates
 from search.compile import Vectors
-from search.device_candidates import Found
-from search.device_choice import DeviceError, cuda_devices
-from search.device_queries import HalfQueries
-from search.device_shard import DeviceShard
+from search.device.candidates import Found
+from search.device.choice import DeviceError, cuda_devices
+from search.device.queries import HalfQueries
+from search.device.shard import DeviceShard
 from search.exact import TopK, rescored
 from search.row_scores import ROW_NORM
 from search.vectors import StoredVectors

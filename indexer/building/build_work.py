@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from indexer.build_config import BuildConfig
-from indexer.commits import Commits
+from indexer.building.build_config import BuildConfig
+from indexer.building.commits import Commits
 from indexer.index_sources import OpenedSource
 from indexer.manifest import Manifest
 from indexer.part import write_manifest

@@ -10,22 +10,22 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from indexer.added_aspects import PartJob, PartTask, PartVectors, with_vectors
-from indexer.build_config import BuildConfig, BuildError, BuildSummary
-from indexer.build_work import BuildWork
+from indexer.building.added_aspects import PartJob, PartTask, PartVectors, with_vectors
+from indexer.building.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.building.build_work import BuildWork
+from indexer.building.key_set import KeySet
+from indexer.building.new_pictures import index_new_pictures, retry_failed
+from indexer.building.progress import BuildProgress
+from indexer.building.shard_slice import check_slice
 from indexer.codes import aspects_to_code, make_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.engines import Engine, open_engine
 from indexer.given_path import given_path
 from indexer.index_sources import open_index_source
-from indexer.key_set import KeySet
 from indexer.lists import lists_to_make, make_lists
 from indexer.manifest import Manifest, ModelRecord
-from indexer.new_pictures import index_new_pictures, retry_failed
 from indexer.output_folder import output_folder
 from indexer.pictures import PictureState, picture_state
-from indexer.progress import BuildProgress
-from indexer.shard_slice import check_slice
 from tpips_model.aspects import OVERALL, Aspect, unique_aspects
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError

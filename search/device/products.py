@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from search.device_choice import DeviceError, cuda_devices
-from search.device_queries import summing_error
+from search.device.choice import DeviceError, cuda_devices
+from search.device.queries import summing_error
 
 if TYPE_CHECKING:
     import torch

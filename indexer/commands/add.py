@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from indexer.build import build as build_index
-from indexer.build_command import build_lines
-from indexer.build_config import BuildConfig
+from indexer.building.build import build as build_index
+from indexer.building.build_config import BuildConfig
+from indexer.commands.build import build_lines
+from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
-from indexer.interruption import interruptible
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
 
 __all__ = ["add"]

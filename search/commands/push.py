@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from indexer import IndexDirectory
-from indexer.interruption import interruptible
+from indexer.commands.interruption import interruptible
 from search.milvus.address import MilvusAddress
 from search.milvus.push import FLAT_UP_TO_ROWS, INDEX_TYPES, push_index
 

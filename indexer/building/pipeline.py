@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.decode_ahead import DecodeAhead, Readable
-from indexer.embedding import Decoded, embed, in_batches
+from indexer.building.decode_ahead import DecodeAhead, Readable
+from indexer.building.embedding import Decoded, embed, in_batches
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError

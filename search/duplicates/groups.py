@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.codes import CODES_FROM_ROWS
+from search.duplicates.near_groups import stars_by_codes, stars_of_all_pairs
 from search.engine import Engine
-from search.near_groups import stars_by_codes, stars_of_all_pairs
 from search.terms import QueryError
 from search.vectors import StoredVectors
 from tpips_model.aspects import OVERALL

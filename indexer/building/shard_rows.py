@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from indexer.building.embedding import Decoded, decode
 from indexer.columns import Item, LedgerLine
-from indexer.embedding import Decoded, decode
 from indexer.sources.source import BadSample, Sample, Shard, Source
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder

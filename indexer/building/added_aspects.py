@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from indexer.build_config import BuildError
+from indexer.building.build_config import BuildError
+from indexer.building.embedding import Decoded, decode
 from indexer.directory import IndexDirectory
-from indexer.embedding import Decoded, decode
 from indexer.file_checks import removed_rows
 from indexer.file_names import vectors_file
 from indexer.manifest import Manifest, PartRecord

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 import typer
 from tqdm import tqdm
 
+from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.file_checks import removed_rows
 from indexer.file_names import thumbnails_file
 from indexer.given_path import given_path
 from indexer.index_changes import recorded, with_file
-from indexer.interruption import interruptible
 from indexer.item_files import data_roots, item_bytes
 from indexer.manifest import PartRecord
 from indexer.output_folder import output_folder, remove_leftovers

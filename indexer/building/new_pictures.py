@@ -9,21 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from indexer.build_config import BuildError
-from indexer.build_work import BuildWork
-from indexer.commits import Commits
+from indexer.building.build_config import BuildError
+from indexer.building.build_work import BuildWork
+from indexer.building.commits import Commits
+from indexer.building.indexed_keys import item_keys
+from indexer.building.ledger_reasons import LedgerReasons
+from indexer.building.progress import BuildProgress
+from indexer.building.retrying import FailedLines, RetriedSource
+from indexer.building.shard_rows import ShardJob, ShardRows
 from indexer.directory import IndexDirectory
 from indexer.engines import Engine
 from indexer.file_checks import read_parquet
 from indexer.file_names import items_file
-from indexer.indexed_keys import item_keys
-from indexer.ledger_reasons import LedgerReasons
 from indexer.manifest import Manifest
 from indexer.output_folder import remove_leftovers
 from indexer.part import write_part
-from indexer.progress import BuildProgress
-from indexer.retrying import FailedLines, RetriedSource
-from indexer.shard_rows import ShardJob, ShardRows
 from indexer.sources import Shard
 
 __all__ = ["index_new_pictures", "retry_failed"]

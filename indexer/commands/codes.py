@@ -11,10 +11,10 @@ import typer
 
 from indexer.clustering import MAX_LISTS
 from indexer.codes import make_codes, outgrown, remove_codes
+from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
 from indexer.index_summary import codes_bytes, lists_bytes
-from indexer.interruption import interruptible
 from indexer.lists import LISTS_FROM_ROWS, lists_to_make, make_lists, remove_lists
 from indexer.output_folder import output_folder
 from tpips_model.aspects import Aspect

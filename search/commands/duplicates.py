@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.directory import IndexDirectory
-from search.duplicate_groups import DuplicateGroup, DuplicateReport, find_duplicates
+from search.duplicates.groups import DuplicateGroup, DuplicateReport, find_duplicates
 from tpips_model.terminal import INTERRUPTED, printable
 
 __all__ = ["duplicates"]

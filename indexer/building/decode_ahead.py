@@ -10,7 +10,7 @@ from itertools import count
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
-from indexer.embedding import Decoded
+from indexer.building.embedding import Decoded
 from tpips_model.errors import ImageError
 
 __all__ = ["DecodeAhead", "Readable"]

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from indexer.commands.interruption import interruptible
 from indexer.compacting.compaction import Compaction, compact_parts
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
-from indexer.interruption import interruptible
 from indexer.output_folder import output_folder
 
 __all__ = ["compact"]

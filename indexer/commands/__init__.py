@@ -1,0 +1,1 @@
+"""The commands of tpips-index that need no searching, one file each."""

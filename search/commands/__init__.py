@@ -1,0 +1,1 @@
+"""The commands of tpips-index that search, one file each."""

@@ -1,0 +1,1 @@
+"""Items that are the same picture, or nearly."""
