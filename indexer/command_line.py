@@ -12,6 +12,7 @@ from indexer.commands.export import export
 from indexer.commands.import_embeddings import import_embeddings
 from indexer.commands.info import info
 from indexer.commands.merge import merge
+from indexer.commands.moved import moved
 from indexer.commands.plan import plan
 from indexer.commands.thumbnails import thumbnails
 from indexer.commands.verify import verify
@@ -25,6 +26,7 @@ app.command()(codes)
 app.command()(info)
 app.command()(compact)
 app.command()(merge)
+app.command()(moved)
 app.command()(export)
 app.command()(import_embeddings)
 app.command()(plan)

@@ -16,7 +16,7 @@ from indexer.sources import Indexed, Shard, Source, open_source
 from indexer.sources.keys import plain_step
 from indexer.sources.numbered import NumberedSource
 
-__all__ = ["OpenedSource", "open_index_source"]
+__all__ = ["OpenedSource", "open_index_source", "stored_root"]
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def open_index_source(config: BuildConfig, out: Path, before: IndexDirectory | N
         record = records[0]
         raise BuildError(
             f"the index {before.path} was made from {record.kind}:{before.data_root}, and not from "
-            f"{source.kind}:{source.root}; give the same --data, add these pictures to it with tpips-index add, or "
-            "build another index with another --out"
+            f"{source.kind}:{source.root}; give the same --data, add these pictures to it with tpips-index add, say "
+            "with tpips-index moved that these are its pictures in another place, or build another index with "
+            "another --out"
         )
     prefix = _prefix(config.prefix, source, records)
     added = NumberedSource(source, number=len(records), prefix=prefix)
@@ -106,10 +107,19 @@ def _prefix(wanted: str | None, source: Source, records: tuple[SourceRecord, ...
 
 
 def _record(source: Source, out: Path, prefix: str) -> SourceRecord:
+    return SourceRecord(source.kind, stored_root(source.root, out), prefix)
+
+
+def stored_root(folder: Path, out: Path) -> str:
+    """Return a data root as an index records it: relative to the index.
+
+    Raises:
+        BuildError: Its name is not valid UTF-8.
+    """
     try:
-        root = Path(os.path.relpath(source.root.resolve(), out.resolve()))
+        root = Path(os.path.relpath(folder.resolve(), out.resolve()))
     except ValueError:  # on another drive, where no relative path leads
-        root = source.root.resolve()
+        root = folder.resolve()
     try:
         root.as_posix().encode()
     except UnicodeEncodeError as error:
@@ -117,4 +127,4 @@ def _record(source: Source, out: Path, prefix: str) -> SourceRecord:
             f"the folder {root.as_posix()!r} has a name that is not valid UTF-8, which an index cannot record; rename "
             "it and run again"
         ) from error
-    return SourceRecord(source.kind, root.as_posix(), prefix)
+    return root.as_posix()

@@ -17,8 +17,12 @@ __all__ = ["AspectSummary", "IndexSummary", "codes_bytes", "lists_bytes", "summa
 
 SHOWN_KEYS = 3
 
-# What differs between two reasons of one kind: numbers, and what stands in quotation marks.
-_PARTICULARS = re.compile(r"""b?'[^']*'|b?"[^"]*"|\b\d[\d,.]*""")
+# What differs between two reasons of one kind: places, numbers, and what stands in quotation marks.
+_PARTICULARS = re.compile(
+    r"""^.*(?=\ has\ the\ key\ of\ an\ earlier\ picture|\ is\ a\ picture\ of\ an\ earlier\ index)
+    |\(.*\)(?=,\ which\ is\ kept)|b?'[^']*'|b?"[^"]*"|\b\d[\d,.]*""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,7 @@ def _take(descriptor: int, index: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise IndexDirectoryError(
-                f"another build is writing to {index}; wait for it to end, or give another folder with --out"
-            ) from error
+            raise IndexDirectoryError(f"another program is writing to {index}; wait for it to end") from error
         raise IndexDirectoryError(
             f"cannot lock {index}: {error.strerror or error}; put the index on a file system that can lock files"
         ) from error

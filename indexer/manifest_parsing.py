@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -12,7 +13,10 @@ from typing import Any, TypeVar
 from indexer.file_names import CLUSTERING_FILE, lists_file, quantizer_file, removed_file
 from indexer.manifest import FORMAT, FORMAT_VERSION, Manifest, part_file_names
 from indexer.records import (
+    MAX_EPOCH,
     MAX_LISTS,
+    MAX_THUMBNAIL_SIDE,
+    MIN_THUMBNAIL_SIDE,
     FileRecord,
     IndexDirectoryError,
     ListsRecord,
@@ -70,9 +74,11 @@ def parse_manifest(text: str) -> Manifest:
         parts=parts,
         quantizers=quantizers,
         lists=lists,
-        epoch=_count(record, "epoch") if "epoch" in record else 0,
+        epoch=_bounded(record, "epoch", 0, MAX_EPOCH) if "epoch" in record else 0,
         slice=_slice(record),
-        thumbnail_side=_count(record, "thumbnail_side") if "thumbnail_side" in record else None,
+        thumbnail_side=_bounded(record, "thumbnail_side", MIN_THUMBNAIL_SIDE, MAX_THUMBNAIL_SIDE)
+        if "thumbnail_side" in record
+        else None,
     )
 
 
@@ -100,6 +106,16 @@ def _count(record: Any, name: str) -> int:
     return value
 
 
+def _bounded(record: Any, name: str, least: int, most: int) -> int:
+    value = _count(record, name)
+    if not least <= value <= most:
+        raise IndexDirectoryError(
+            f'manifest.json is damaged: "{name}" is {value:.6g}, where {least} to {most} is expected; build the index '
+            "anew"
+        )
+    return value
+
+
 def _model(record: dict[str, Any]) -> ModelRecord:
     dim = _count(record, "dim")
     if not 1 <= dim <= 1 << 20:
@@ -119,7 +135,12 @@ def _source(record: Any) -> SourceRecord:
         raise IndexDirectoryError(
             f'manifest.json is damaged: "root" is {root!r:.80}, which no folder can be; build the index anew'
         )
-    return SourceRecord(kind=_get(record, "kind", str), root=root, prefix=_get(record, "prefix", str))
+    prefix = _get(record, "prefix", str)
+    if prefix != prefix.strip("/") or any(unicodedata.category(char) in ("Cc", "Cs") for char in prefix):
+        raise IndexDirectoryError(
+            f'manifest.json is damaged: "prefix" is {prefix!r:.80}, which no source can have; build the index anew'
+        )
+    return SourceRecord(kind=_get(record, "kind", str), root=root, prefix=prefix)
 
 
 def _aspect(record: Any) -> Aspect:
@@ -174,7 +195,9 @@ def _slice(record: dict[str, Any]) -> tuple[int, int] | None:
     if "slice" not in record:
         return None
     match _get(record, "slice", list):
-        case [int(number), int(total)] if 1 <= number <= total:
+        case [int(number), int(total)] if (
+            1 <= number <= total and not isinstance(number, bool) and not isinstance(total, bool)
+        ):
             return number, total
     raise IndexDirectoryError(f"manifest.json is damaged: its slice is {record['slice']!r:.80}; build the index anew")
 

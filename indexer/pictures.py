@@ -16,10 +16,17 @@ __all__ = ["PictureState", "picture_state"]
 
 @dataclass(frozen=True)
 class PictureState:
-    """Keys of indexed pictures whose file has changed its size, or is gone."""
+    """What has become of the pictures of an index.
+
+    Attributes:
+        changed: Keys of those whose file has another size.
+        vanished: Keys of those whose file is gone.
+        away: Numbers of the sources all of whose pictures are gone, as when a disk or folder is not there.
+    """
 
     changed: tuple[str, ...]
     vanished: tuple[str, ...]
+    away: tuple[int, ...] = ()
 
     def describe(self) -> str:
         """Say how many pictures are affected and name the first."""
@@ -33,6 +40,7 @@ def picture_state(index: IndexDirectory) -> PictureState:
     changed: list[str] = []
     vanished: list[str] = []
     sizes: dict[str, int | None] = {}
+    there: dict[int, bool] = {}
     first = 0
     for part in index.manifest.parts:
         rows = index.part_items(part, ["key", "file", "member", "offset", "size"]).to_pylist()
@@ -42,11 +50,13 @@ def picture_state(index: IndexDirectory) -> PictureState:
             if row["file"] not in sizes:
                 sizes[row["file"]] = _size(index, row)
             size = sizes[row["file"]]
+            there[part.source] = there.get(part.source, False) or size is not None
             if size is None:
                 vanished.append(row["key"])
             elif _changed(row, size):
                 changed.append(row["key"])
-    return PictureState(tuple(changed), tuple(vanished))
+    away = tuple(source for source, found in there.items() if not found)
+    return PictureState(tuple(changed), tuple(vanished), away)
 
 
 def _changed(row: Mapping[str, Any], size: int) -> bool:

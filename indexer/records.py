@@ -10,10 +10,23 @@ from indexer.source_number import split_number
 from tpips_model.aspects import Aspect
 from tpips_model.errors import TpipsError
 
-__all__ = ["MAX_LISTS", "FileRecord", "IndexDirectoryError", "ListsRecord", "ModelRecord", "PartRecord", "SourceRecord"]
+__all__ = [
+    "MAX_EPOCH",
+    "MAX_LISTS",
+    "MAX_THUMBNAIL_SIDE",
+    "MIN_THUMBNAIL_SIDE",
+    "FileRecord",
+    "IndexDirectoryError",
+    "ListsRecord",
+    "ModelRecord",
+    "PartRecord",
+    "SourceRecord",
+]
 
 # Far more than 4 √N of any index; what a damaged manifest says must not size an array.
 MAX_LISTS = 1 << 20
+MAX_EPOCH = 1 << 53
+MIN_THUMBNAIL_SIDE, MAX_THUMBNAIL_SIDE = 32, 1024
 
 
 class IndexDirectoryError(TpipsError):

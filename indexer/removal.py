@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
 import numpy as np
@@ -16,10 +17,11 @@ from indexer.manifest import PartRecord
 from indexer.output_folder import remove_leftovers
 from indexer.part import write_array, write_ledger
 
-__all__ = ["REMOVED", "remove_rows"]
+__all__ = ["REMOVED", "RETURNING", "allow_again", "remove_rows"]
 
 # The reason in the ledger that keeps a build from indexing a removed picture again.
 REMOVED = "removed from the index"
+RETURNING = "was removed from the index, and may be indexed again"
 
 
 def remove_rows(index: IndexDirectory, rows: NDArray[np.int64], *, again: bool = False) -> IndexDirectory:
@@ -46,6 +48,39 @@ def remove_rows(index: IndexDirectory, rows: NDArray[np.int64], *, again: bool =
     index = recorded(index, replace(index.manifest, parts=tuple(parts)))
     remove_leftovers(index.path, index)
     return index
+
+
+def allow_again(index: IndexDirectory, keys: Set[str] | None = None) -> tuple[IndexDirectory, int]:
+    """Let ``build --retry-failed`` index removed pictures again; the caller holds the index's lock.
+
+    Args:
+        index: The index.
+        keys: Of which pictures; ``None`` means all.
+
+    Returns:
+        The index as it is now, and how many pictures these are.
+
+    Raises:
+        IndexDirectoryError: A file cannot be written.
+    """
+    parts, count = [], 0
+    for part in index.manifest.parts:
+        before = index.part_errors(part) if part.errors else []
+        lines = [
+            replace(line, reason=RETURNING) if line.reason == REMOVED and (keys is None or line.key in keys) else line
+            for line in before
+        ]
+        changed = sum(new is not old for new, old in zip(lines, before, strict=True))
+        if changed:
+            files = {name: file for name, file in part.files.items() if name != part.ledger_file}
+            revision = (revision_of(part.ledger_file) or 0) + 1
+            part = replace(part, files=files | write_ledger(index.path, part.id, lines, revision=revision))
+        parts.append(part)
+        count += changed
+    if count:
+        index = recorded(index, replace(index.manifest, parts=tuple(parts)))
+        remove_leftovers(index.path, index)
+    return index, count
 
 
 def _without(index: IndexDirectory, part: PartRecord, rows: NDArray[np.int64], *, again: bool) -> PartRecord:

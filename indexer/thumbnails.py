@@ -17,7 +17,7 @@ from PIL import Image
 from indexer.columns import THUMBNAIL_SCHEMA
 from indexer.file_names import thumbnails_file
 from indexer.part_of_row import part_of_row
-from indexer.records import IndexDirectoryError
+from indexer.records import MAX_THUMBNAIL_SIDE, MIN_THUMBNAIL_SIDE, IndexDirectoryError
 from indexer.stored_rows import PARQUET_FAULTS, open_parquet
 from tpips_model.errors import ImageError, TpipsError
 from tpips_model.images import to_rgb
@@ -38,7 +38,7 @@ __all__ = [
 THUMBNAIL_SIDE = 256
 # As large as a JPEG can be.
 WHOLE_SIDE = 65_500
-MIN_SIDE, MAX_SIDE = 32, 1024
+MIN_SIDE, MAX_SIDE = MIN_THUMBNAIL_SIDE, MAX_THUMBNAIL_SIDE
 
 # 256 pixels a side then take 13 kB in the mean over the demo gallery; WebP takes a sixth less, in ten times the time.
 JPEG_QUALITY = 80

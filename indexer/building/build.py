@@ -83,6 +83,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engi
         images=images - sum(part.rows for part in old),
         errors=max(0, errors + mended - sum(part.errors for part in old)),
         parts=len(manifest.parts) - len(old),
+        total_parts=len(manifest.parts),
         aspects_added=added,
         aspects_coded=coded,
         mended=mended,

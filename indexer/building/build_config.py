@@ -96,6 +96,7 @@ class BuildSummary:
         images: Items added.
         errors: Ledger lines added.
         parts: Parts added.
+        total_parts: Parts in the index now.
         aspects_added: Aspects whose vectors were added to parts that were there before.
         aspects_coded: Aspects whose codes were made or completed.
         mended: Ledger lines of before whose pictures are items now, or no longer there.
@@ -109,6 +110,7 @@ class BuildSummary:
     images: int
     errors: int
     parts: int
+    total_parts: int
     aspects_added: tuple[Aspect, ...]
     aspects_coded: tuple[Aspect, ...]
     mended: int

@@ -36,7 +36,7 @@ def index_new_pictures(work: BuildWork, engine: Engine, manifest: Manifest, befo
         What the index holds then.
 
     Raises:
-        BuildError: No picture could be indexed, and the index holds none.
+        BuildError: No picture could be indexed, and there is no index yet.
         TpipsError: A shard cannot be read, or a part cannot be written; those before it are kept.
     """
     if work.opened is None:
@@ -58,7 +58,7 @@ def index_new_pictures(work: BuildWork, engine: Engine, manifest: Manifest, befo
                 taken.add([item.key for item in rows.items], part)
                 reasons.note(rows.errors)
     manifest = commits.manifest
-    if not any(part.rows for part in manifest.parts):
+    if before is None and not any(part.rows for part in manifest.parts):
         why = reasons.describe() or f"as a source of kind {source.kind} it has no rows and no pictures"
         raise BuildError(f"no picture of {source.root} could be indexed: {why}. Nothing was written")
     return manifest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,9 @@ from indexer.sources.folder import DEFAULT_SHARD_SIZE
 from indexer.thumbnails import MAX_SIDE, MIN_SIDE
 
 __all__ = ["build", "build_lines"]
+
+# From so many on it takes seconds to open an index and to answer the first query.
+MANY_PARTS = 1000
 
 
 def build(
@@ -129,6 +133,7 @@ def _slice(given: str) -> tuple[int, int]:
 def build_lines(summary: BuildSummary, out: Path) -> list[str]:
     """Return what to tell of a build that has ended."""
     lines = []
+    where = shlex.quote(str(out))
     if summary.images or summary.parts:
         rate = summary.images / summary.seconds if summary.seconds else 0.0
         lines.append(f"indexed {summary.images:,} images in {summary.seconds:.1f} s ({rate:.1f} images/s)")
@@ -142,13 +147,19 @@ def build_lines(summary: BuildSummary, out: Path) -> list[str]:
         lines.append("nothing was missing")
     if summary.errors:
         lines.append(
-            f"{summary.errors:,} could not be indexed, or not wholly; which and why: tpips-index info --errors {out}"
+            f"{summary.errors:,} could not be indexed, or not wholly; which and why: tpips-index info --errors {where}"
+            "; once mended, the same command with --retry-failed reads them again"
         )
     if summary.changed or summary.vanished:
         lines.append(
             f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
-            f"keeps them as they were. Restore them, or take them out: tpips-index remove {out} --vanished, or "
-            "--changed --again and then the same command once more"
+            f"keeps them as they were. Restore them; say where they are now: tpips-index moved {where} FOLDER; or "
+            f"take them out: tpips-index remove {where} --vanished, or --changed --again and then the same command once more"
+        )
+    if summary.total_parts > MANY_PARTS:
+        lines.append(
+            f"the index has {summary.total_parts:,} parts, and opens and answers faster with fewer: "
+            f"tpips-index compact {where}"
         )
     lines.append(f"{out} holds {summary.total_images:,} images")
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -64,7 +65,7 @@ def import_embeddings(
     """
     config = ImportConfig(
         out=out,
-        vectors=tuple(_aspect_and_place(text) for text in aspect or ()),
+        vectors=_vectors(aspect or ()),
         export=export,
         keys=keys,
         pictures=pictures,
@@ -80,6 +81,17 @@ def import_embeddings(
         raise typer.Exit(INTERRUPTED) from None
     for line in _import_lines(summary, out, pictures):
         typer.echo(line)
+
+
+def _vectors(texts: Sequence[str]) -> tuple[tuple[Aspect, str], ...]:
+    places: dict[str, tuple[Aspect, str]] = {}
+    for aspect, place in map(_aspect_and_place, texts):
+        if aspect.slug in places:
+            raise EmbeddingsError(
+                f"the aspect {aspect.text!r} is given twice: {places[aspect.slug][1]!r} and {place!r}; give it once"
+            )
+        places[aspect.slug] = aspect, place
+    return tuple(places.values())
 
 
 def _aspect_and_place(text: str) -> tuple[Aspect, str]:

@@ -20,6 +20,8 @@ from tpips_model.terminal import printable
 
 __all__ = ["verification_table", "verify"]
 
+SHOWN_NOTES = 3
+
 
 def verify(
     directory: Annotated[Path, typer.Argument(help="The index directory.")],
@@ -72,8 +74,10 @@ def _print(found: Verification) -> None:
     console = Console()
     console.print(verification_table(found))
     for check in found.checks:
-        for text in (*check.failures, *check.notes):
+        for text in (*check.failures, *check.notes[:SHOWN_NOTES]):
             console.print(Text(printable(f"{check.name}: {text}")), soft_wrap=True)
+        if len(check.notes) > SHOWN_NOTES:
+            console.print(Text(f"{check.name}: {len(check.notes) - SHOWN_NOTES:,} more (--json lists them)"))
         if check.failed > len(check.failures):
             console.print(Text(f"{check.name}: {check.failed - len(check.failures):,} more"))
     if found.ok:

@@ -49,7 +49,7 @@ class LocalPool:
         variables = thread_variables(self._threads)
         if self._gpus:
             variables["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
-        with _environment(variables):
+        with _environment(variables), _interrupts_ignored():
             process.start()
         theirs.close()  # so that the pipe ends with the process
         self._workers[place] = (process, ours)
@@ -113,6 +113,19 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Let processes that are started in the block ignore Ctrl-C from their first moment, which they inherit."""
+    if threading.current_thread() is not threading.main_thread():  # where Python lets nobody change that
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _run(make_embedder: MakeEmbedder, threads: int, connection: Connection) -> None:

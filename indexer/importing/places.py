@@ -52,7 +52,10 @@ def split_place(text: str, known: Collection[str]) -> tuple[Path, dict[str, str]
     place, mark, query = text.rpartition("?")
     if not mark or "=" not in query or os.path.exists(os.path.expanduser(text)):
         place, query = text, ""
-    options = dict(parse_qsl(query, keep_blank_values=True))
+    pairs = parse_qsl(query, keep_blank_values=True)
+    options = dict(pairs)
+    if len(options) < len(pairs):
+        raise EmbeddingsError(f"an option behind {place!r} is given twice: {query!r:.200}; give each once")
     for name, value in options.items():
         if name not in known or not value:
             raise EmbeddingsError(

@@ -101,13 +101,16 @@ def _decoded(
     at_least = embedder.decode_at_least if embedder is not None else None
     for row in sample:
         item = row.item
+        if not item["file"]:
+            continue  # imported without a picture
         try:
             image, (width, height) = to_rgb_with_size(stored.index.item_bytes(item), at_least=at_least)
         except (IndexDirectoryError, ImageError) as error:
             key = repr(item["key"])
             found.decoded.append(str(error) if key in str(error) else f"item {key}: {error}")
             continue
-        if (width, height) != (item["width"], item["height"]):
+        # Of imported items nobody may have looked at the pictures: 0 is "unknown".
+        if item["width"] and item["height"] and (width, height) != (item["width"], item["height"]):
             found.decoded.append(
                 f"item {item['key']!r} was {item['width']}×{item['height']} pixels large and is {width}×{height}"
             )

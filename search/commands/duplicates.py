@@ -15,6 +15,7 @@ from rich.text import Text
 
 from indexer.directory import IndexDirectory
 from search.duplicates.groups import DuplicateGroup, DuplicateReport, find_duplicates
+from search.terms import QueryError
 from tpips_model.terminal import INTERRUPTED, printable
 
 __all__ = ["duplicates"]
@@ -38,6 +39,10 @@ def duplicates(
             "takes them.",
         ),
     ] = False,
+    null: Annotated[
+        bool,
+        typer.Option("--null", "-0", help="End every key with a null character, since a key may hold line breaks."),
+    ] = False,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -55,6 +60,8 @@ def duplicates(
 
     Nothing is removed. The first of a group is the one of the most pixels, and everything else in it is near that one.
     """
+    if null and not keys_only:
+        raise typer.BadParameter("--null is for --keys-only")
     if as_json and keys_only:
         raise typer.BadParameter("give --json or --keys-only, not both")
     try:
@@ -63,8 +70,17 @@ def duplicates(
         typer.echo("interrupted; nothing was changed", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if keys_only:
-        for key in report.spare_keys(limit):
-            typer.echo(key)
+        keys = report.spare_keys(limit)
+        broken = next((key for key in keys if "\n" in key or "\r" in key), None)
+        if broken is not None and not null:
+            raise QueryError(
+                f"the key {broken!r} holds a line break, and would be taken for two; give --null here and to "
+                "tpips-index remove"
+            )
+        for key in keys:
+            typer.echo(key, nl=not null)
+            if null:
+                typer.echo("\0", nl=False)
     elif as_json:
         typer.echo(json.dumps(_as_json(report, limit), indent=1, ensure_ascii=False))
     else:

@@ -17,7 +17,7 @@ from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
 from indexer.output_folder import output_folder
 from indexer.pictures import picture_state
-from indexer.removal import remove_rows
+from indexer.removal import allow_again, remove_rows
 from search.items import Items
 from search.selection import Selections
 from search.terms import QueryError
@@ -26,6 +26,7 @@ from tpips_model.terminal import printable
 __all__ = ["remove"]
 
 _SHOWN_KEYS = 5
+_MAX_KEYS_BYTES = 1 << 29
 
 
 def remove(
@@ -34,6 +35,9 @@ def remove(
     keys_from: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file of keys, one a line; - reads them from standard input.")
     ] = None,
+    null: Annotated[
+        bool, typer.Option("--null", "-0", help="The keys of --keys-from end with a null character, not with a line.")
+    ] = False,
     where: Annotated[
         str | None,
         typer.Option(metavar="FILTER", help="All pictures for which this is true, such as 'licence = \"unknown\"'."),
@@ -46,6 +50,15 @@ def remove(
         bool,
         typer.Option("--again", help="Let the next build index them again, should it meet their files in a folder."),
     ] = False,
+    even_all: Annotated[
+        bool, typer.Option("--even-all", help="With --vanished: even if all pictures of a folder are gone.")
+    ] = False,
+    undo: Annotated[
+        bool,
+        typer.Option(
+            "--undo", help="Let build --retry-failed index removed pictures again: those of --key, or else all of them."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be removed.")] = False,
 ) -> None:
     """Remove pictures from an index; their files stay where they are.
@@ -53,14 +66,19 @@ def remove(
     No search finds them any more, and no build brings them back, unless --again says so. What the index stores of them
     goes with "tpips-index compact".
     """
-    keys = [*(key or ()), *(_keys_of(keys_from) if keys_from is not None else ())]
+    keys = [*(key or ()), *(_keys_of(keys_from, null=null) if keys_from is not None else ())]
+    if undo:
+        if where is not None or vanished or changed or again or dry_run:
+            raise typer.BadParameter("--undo takes --key and --keys-from alone")
+        _undo(directory, frozenset(keys) if keys or keys_from else None)
+        return
     if not (keys or keys_from or where is not None or vanished or changed):
         raise typer.BadParameter("say what to remove: --key, --keys-from, --where, --vanished or --changed")
     folder = given_path(directory, what="the index", kind=IndexDirectoryError)
     read_manifest(folder)  # so that no folder is made where there is no index
     with interruptible(), output_folder(folder) as index:
         assert index is not None
-        rows = _rows(index, keys, where=where, vanished=vanished, changed=changed)
+        rows = _rows(index, keys, where=where, vanished=vanished, changed=changed, even_all=even_all)
         if not dry_run:
             index = remove_rows(index, rows, again=again)
         shown = index.items(["key"])["key"].take(rows[:_SHOWN_KEYS]).to_pylist()
@@ -74,26 +92,59 @@ def remove(
     typer.echo(f"{folder} holds {index.live_count:,} images")
 
 
-def _keys_of(path: Path) -> list[str]:
-    if str(path) == "-":
-        text = sys.stdin.read()
-    else:
-        file = given_path(path, what="the file of keys", kind=QueryError)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise QueryError(f"the file of keys {file} cannot be read: {error}") from error
-    return [line for line in text.split("\n") if line]
+def _undo(directory: Path, keys: frozenset[str] | None) -> None:
+    folder = given_path(directory, what="the index", kind=IndexDirectoryError)
+    read_manifest(folder)
+    with interruptible(), output_folder(folder) as index:
+        assert index is not None
+        _, count = allow_again(index, keys)
+    typer.echo(
+        f"{count:,} removed images may be indexed again: tpips-index build --out {shlex.quote(str(folder))} --data … "
+        "--retry-failed"
+    )
+
+
+def _keys_of(path: Path, *, null: bool) -> list[str]:
+    shown = "standard input" if str(path) == "-" else str(path)
+    try:
+        if str(path) == "-":
+            data = sys.stdin.buffer.read(_MAX_KEYS_BYTES + 1)
+        else:
+            file = given_path(path, what="the file of keys", kind=QueryError)
+            if file.exists() and not file.is_file():
+                raise QueryError(f"the file of keys {file} is no regular file; give one, or - for standard input")
+            with open(file, "rb") as stream:
+                data = stream.read(_MAX_KEYS_BYTES + 1)
+        if len(data) > _MAX_KEYS_BYTES:
+            raise QueryError(f"{shown} holds more than {_MAX_KEYS_BYTES:,} bytes of keys; remove them in several goes")
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise QueryError(f"the file of keys {shown} cannot be read: {error}") from error
+    lines = text.split("\0") if null else [line.removesuffix("\r") for line in text.split("\n")]
+    return [line for line in lines if line]
 
 
 def _rows(
-    index: IndexDirectory, keys: Sequence[str], *, where: str | None, vanished: bool, changed: bool
+    index: IndexDirectory,
+    keys: Sequence[str],
+    *,
+    where: str | None,
+    vanished: bool,
+    changed: bool,
+    even_all: bool,
 ) -> NDArray[np.int64]:
     """Return the rows to remove, int64, ascending."""
     items = Items(index)
     rows = [_row(items, key) for key in keys]
     if vanished or changed:
         state = picture_state(index)
+        if vanished and state.away and not even_all:
+            root = index.data_roots[state.away[0]]
+            raise QueryError(
+                f"all pictures of {root} are gone, as when a disk is away or the index was moved; nothing was removed. "
+                f"Bring them back, or say where they are now: tpips-index moved {shlex.quote(str(index.path))} FOLDER; "
+                "or if they are gone for good, add --even-all"
+            )
         rows += [_row(items, key) for key in (state.vanished if vanished else ())]
         rows += [_row(items, key) for key in (state.changed if changed else ())]
     if where is not None:

@@ -153,7 +153,7 @@ def test_a_second_writer_is_refused_and_a_reader_is_not(tmp_path: Path) -> None:
     data = write_pictures(tmp_path / "data", 2)
     run(tmp_path / "index", data)
     with writer_lock(tmp_path / "index"):
-        with pytest.raises(IndexDirectoryError, match=r"another build is writing to .*; wait for it to end"):
+        with pytest.raises(IndexDirectoryError, match=r"another program is writing to .*; wait for it to end"):
             run(tmp_path / "index", data, "brushwork")
         assert IndexDirectory.open(tmp_path / "index").rows == 2
     assert run(tmp_path / "index", data, "brushwork").aspects_added

@@ -113,7 +113,7 @@ def test_removing_and_training_exclude_each_other(index: Path) -> None:
 def test_one_program_at_a_time_writes(index: Path) -> None:
     with writer_lock(index):
         ended = command("codes", index)
-    assert "another build is writing to" in str(ended.exception)
+    assert "another program is writing to" in str(ended.exception)
 
 
 def test_an_interrupted_run_goes_on(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:

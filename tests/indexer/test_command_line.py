@@ -55,7 +55,14 @@ def test_build_says_what_it_did(data: Path) -> None:
     gone = build(data)
     assert gone.exit_code == 0
     assert "1 indexed images have changed and 1 have vanished since; the index keeps them" in gone.stdout
-    assert "Restore them, or take them out: tpips-index remove" in gone.stdout
+    assert "Restore them; say where they are now: tpips-index moved" in gone.stdout
+
+
+def test_build_advises_to_compact_many_parts(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexer.commands.build.MANY_PARTS", 2)
+    told = build(data, "--shard-size", 2).stdout
+    assert "the index has 5 parts, and opens and answers faster with fewer: tpips-index compact" in told
+    assert "parts, and opens" not in build(data, "--out", data.parent / "two", "--shard-size", 20).stdout
 
 
 def test_build_says_that_it_made_codes(data: Path) -> None:

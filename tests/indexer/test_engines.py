@@ -130,7 +130,7 @@ def test_a_second_writer_is_refused_while_workers_are_at_it(tmp_path: Path) -> N
     first.start()
     while not list((tmp_path / "pids").iterdir()):
         time.sleep(0.01)
-    with pytest.raises(IndexDirectoryError, match="another build is writing to"):
+    with pytest.raises(IndexDirectoryError, match="another program is writing to"):
         run(tmp_path / "index", data)
     first.join()
     run(tmp_path / "one", data, workers=1)

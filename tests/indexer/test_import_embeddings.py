@@ -11,7 +11,9 @@ import pytest
 from indexer.directory import IndexDirectory
 from indexer.exporting.export import export_index
 from indexer.importing.config import ImportConfig, ImportSummary
+from indexer.importing.vector_input import EmbeddingsError
 from indexer.importing.vectors import import_vectors
+from indexer.verifying.verify import VerifyConfig, verify
 from tests.fixtures.exports import COUNT, DIM, exported_index, run_command, stored, unit_vectors
 from tests.fixtures.picture_folders import picture_bytes
 from tpips_model.aspects import Aspect
@@ -248,3 +250,23 @@ def test_the_command_tells_what_is_missing(tmp_path: Path) -> None:
         f"search it: tpips-index query {tmp_path}/index --term KEY:ASPECT",
     ):
         assert words in told.output
+
+
+def test_verify_finds_nothing_wrong_with_imported_pictures(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/a.png").write_bytes(picture_bytes(1))
+    np.save(tmp_path / "a.npy", unit_vectors(3), allow_pickle=False)
+    pq.write_table(pa.table({"key": ["a", "b", "c"], "file": ["a.png", "gone.png", ""]}), tmp_path / "keys.parquet")
+    imported(
+        tmp_path / "index", keys=tmp_path / "keys.parquet", pictures=tmp_path / "photos", overall=tmp_path / "a.npy"
+    )
+    found = verify(VerifyConfig(tmp_path / "index", progress=False))
+    assert found.ok, [check for check in found.checks if check.failed]
+
+
+def test_an_aspect_given_twice_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", unit_vectors(3), allow_pickle=False)
+    places = ("--aspect", f"overall={tmp_path}/a.npy", "--aspect", f"Overall={tmp_path}/b.npy")
+    with pytest.raises(EmbeddingsError, match="'Overall' is given twice"):
+        run_command("import-embeddings", "--out", tmp_path / "index", *places)
+    assert not (tmp_path / "index").exists()

@@ -93,6 +93,14 @@ def test_tombstones_are_at_most_the_rows() -> None:
         parse_manifest(json.dumps(record))
 
 
+@pytest.mark.parametrize("prefix", ["a\nb", "/a", "a/", "\ud800"])
+def test_a_prefix_that_no_source_can_have_is_refused(prefix: str) -> None:
+    record = json.loads(a_living_manifest().to_json())
+    record["sources"][1]["prefix"] = prefix
+    with pytest.raises(IndexDirectoryError, match=r'"prefix" is .*, which (no source can have|has no UTF-8 form)'):
+        parse_manifest(json.dumps(record))
+
+
 def test_two_ledgers_of_one_part_are_refused() -> None:
     record = json.loads(a_living_manifest().to_json())
     record["parts"][1]["files"][errors_file(7)] = {"bytes": 1, "sha256": "0" * 64}
@@ -206,6 +214,10 @@ def test_a_file_that_no_part_may_have_is_refused(name: str) -> None:
         (damaged(epoch=-1), '"epoch" is -1'),
         (damaged(slice=[3, 2]), r"its slice is \[3, 2\]"),
         (damaged(slice="1/2"), '"slice" should be list'),
+        (damaged(slice=[True, 1]), r"its slice is \[True, 1\]"),
+        (damaged(epoch=10**300), '"epoch" is 1e.300, where 0 to '),
+        (damaged(thumbnail_side=0), '"thumbnail_side" is 0, where 32 to 1024 is expected'),
+        (damaged(thumbnail_side=2000), '"thumbnail_side" is 2000, where 32 to 1024 is expected'),
         (damaged(model__recommended_overall_penalty=10**400), '"recommended_overall_penalty" should be a finite'),
         (damaged(model__recommended_overall_penalty=float("nan")), '"recommended_overall_penalty" should be a finite'),
         (damaged(model__recommended_overall_penalty=-float("inf")), '"recommended_overall_penalty" should be a finite'),

@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from indexer.codes import make_codes
+from indexer.compacting.compaction import compact_parts
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.output_folder import output_folder
 from indexer.removal import REMOVED, remove_rows
-from tests.fixtures.indices import write_index
-from tests.fixtures.picture_folders import tree
+from tests.fixtures.indices import StubEmbedder, write_index
+from tests.fixtures.picture_folders import tree, write_pictures
 
 
 @pytest.fixture
@@ -150,3 +153,17 @@ def test_codes_made_anew_begin_an_epoch_and_adding_does_not(index: Path) -> None
     assert make(True) == 0  # the same vectors give the same codes
     remove(index, 1)
     assert make(False) == 1
+
+
+def test_an_emptied_and_compacted_index_can_be_built_on(tmp_path: Path) -> None:
+    data = write_pictures(tmp_path / "data", 5)
+    config = BuildConfig(out=tmp_path / "index", data=str(data), progress=False)
+    build(config, embedder=StubEmbedder())
+    remove(tmp_path / "index", *range(5))
+    with output_folder(tmp_path / "index") as opened:
+        assert opened is not None
+        compact_parts(opened, rows=1000, progress=False)
+    assert build(config, embedder=StubEmbedder()).total_images == 0
+    write_pictures(data, 1, first=9)
+    assert build(config, embedder=StubEmbedder()).total_images == 1
+    assert IndexDirectory.open(tmp_path / "index", verify=True).live_items(["key"])["key"].to_pylist() == ["0009.png"]

@@ -212,3 +212,17 @@ def test_spare_keys_can_be_removed(index: Path, tmp_path: Path) -> None:
     report = find_duplicates(left, progress=False)
     assert (report.identical, report.near) == ((), ())
     assert command("duplicates", index, "--keys-only", "--no-progress").output == ""
+
+
+def test_keys_that_hold_line_breaks_are_never_taken_for_two(tmp_path: Path) -> None:
+    vectors = unit(np.random.default_rng(2).standard_normal((4, DIM)))
+    vectors[3] = vectors[0]
+    keys = ["a", "b", "c", "c\nb"]
+    index = write_index(tmp_path / "index", {"overall": vectors}, keys=keys)
+    with pytest.raises(AssertionError, match="give --null here and to tpips-index remove"):
+        command("duplicates", index, "--keys-only", "--no-progress")
+    told = command("duplicates", index, "--keys-only", "--null", "--no-progress").output
+    assert told == "c\nb\0"
+    (tmp_path / "keys").write_bytes(told.encode())
+    assert "removed 1 images" in command("remove", index, "--keys-from", tmp_path / "keys", "--null").output
+    assert IndexDirectory.open(index).removed_rows.tolist() == [3]
