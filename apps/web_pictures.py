@@ -15,6 +15,7 @@ __all__ = ["download_picture"]
 # Somebody is looking at the page meanwhile.
 SECONDS = 10.0
 MAX_NAME = 60
+MAX_SHOWN = 100
 _HTML = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)", re.IGNORECASE | re.DOTALL)
 
 
@@ -33,7 +34,7 @@ def download_picture(address: str) -> tuple[bytes, str]:
     url = address.strip()
     url = url if is_url(url) else f"https://{url}"
     if not is_web_url(url):
-        raise ImageError(f"{redacted(url)[:200]} is no address of the web; paste one that begins with https://")
+        raise ImageError(f"{_shown(url)} is no address of the web; paste one that begins with https://")
     data = bytearray()
     try:
         with open_web(url, private=False, seconds=SECONDS) as answer:
@@ -42,12 +43,19 @@ def download_picture(address: str) -> tuple[bytes, str]:
                 data += chunk
     except FetchError as error:
         raise ImageError(
-            f"the picture at {redacted(url)[:200]} {error}; check the address, or save the picture and drop the file"
+            f"the picture at {_shown(url)} {error}; check the address, or save the picture and drop the file"
         ) from error
     if _HTML.match(data):
         raise ImageError(
-            f"{redacted(url)[:200]} is a page, and not a picture; copy the address of the picture in it (right click), "
+            f"{_shown(url)} is a page, and not a picture; copy the address of the picture in it (right click), "
             "or save the picture and drop the file"
         )
-    name = unquote(urlsplit(redacted(url)).path).rstrip("/").rpartition("/")[2]
+    path = unquote(urlsplit(redacted(url)).path).rstrip("/")
+    name = "".join(one for one in path.rpartition("/")[2] if one.isprintable())
     return bytes(data), name[-MAX_NAME:] or urlsplit(url).hostname or "a picture of the web"
+
+
+def _shown(url: str) -> str:
+    """Return an address without secrets, on one line that is not too long."""
+    line = "".join(one if one.isprintable() else " " for one in redacted(url))
+    return line if len(line) <= MAX_SHOWN else f"{line[: MAX_SHOWN - 1]}…"

@@ -154,7 +154,7 @@ def build_lines(summary: BuildSummary, out: Path) -> list[str]:
         lines.append(
             f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
             f"keeps them as they were. Restore them; say where they are now: tpips-index moved {where} FOLDER; or "
-            f"take them out: tpips-index remove {where} --vanished, or --changed --again and then the same command once more"
+            f"take them out: tpips-index remove {where} --vanished, or --changed --again and this command once more"
         )
     if summary.total_parts > MANY_PARTS:
         lines.append(

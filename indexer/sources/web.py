@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import re
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +21,7 @@ __all__ = ["FetchError", "WebAnswer", "fetch", "open_web", "tried_again"]
 _PAUSES = (0.5, 2.0, 8.0)
 _LONGEST_PAUSE = 30.0
 _SILENCE = 30.0  # seconds without a byte after which a server counts as gone
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _Result = TypeVar("_Result")
 
 
@@ -43,11 +45,12 @@ class WebAnswer:
         """Return what has come, at least one byte and at most ``count``; nothing at the end.
 
         Raises:
-            FetchError: The connection broke, or the body ends too early.
+            FetchError: The connection broke, the body ends too early, or the time is over.
         """
         with self._guard.faults():
             data: bytes = self._response.read1(count)
-            if not data and (self._response.length or self._guard.expired):
+            self._guard.check_time()
+            if not data and self._response.length:
                 raise http.client.IncompleteRead(b"", self._response.length)
             return data
 
@@ -131,6 +134,8 @@ def open_web(
 def _request(
     url: str, start: int, last: int | None, version: str | None, headers: Mapping[str, str]
 ) -> urllib.request.Request:
+    if _CONTROL.search(url):  # urlsplit would leave some of them out
+        raise FetchError("holds a control character, such as a line break, which no address has")
     try:
         parts = urlsplit(url)
         hostname = parts.hostname

@@ -7,6 +7,7 @@ import http.client
 import ipaddress
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,6 +20,12 @@ __all__ = ["FetchError", "RequestGuard"]
 
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
 _MAX_REDIRECTS = 5
+_LONGEST_REASON = 200
+_LATE = "took too long"
+# Of IPv6, nothing else is given out to hosts of the public internet (RFC 4291, section 2.4).
+_PUBLIC_IPV6 = ipaddress.IPv6Network("2000::/3")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_Connect = Callable[..., socket.socket]
 
 
 class FetchError(Exception):
@@ -52,9 +59,9 @@ class RequestGuard:
     """
 
     def __init__(self, url: str, *, private: bool, seconds: float | None) -> None:
-        self.expired = False
         self._url = url
         self._private = private
+        self._deadline = None if seconds is None else time.monotonic() + seconds
         self._sockets: list[socket.socket] = []
         self._timer = threading.Timer(seconds, self._expire) if seconds is not None else None
 
@@ -67,19 +74,52 @@ class RequestGuard:
     def __exit__(self, *exc: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
-
-    def connected(self, connection: socket.socket) -> None:
-        """Take a new connection, before anything is sent over it."""
-        self._sockets.append(connection)
-        # The address that was reached, not the name that was asked for: a name may mean another one each time.
-        peer = ipaddress.ip_address(str(connection.getpeername()[0]).partition("%")[0])
-        if not self._private and not (getattr(peer, "ipv4_mapped", None) or peer).is_global:
+        for connection in self._sockets:
             connection.close()
-            raise FetchError("leads to this machine or a private network, where pictures are not fetched from")
 
-    def proxied(self, connection: socket.socket) -> None:
-        """Take a new connection to the system's proxy."""
-        self._sockets.append(connection)
+    @property
+    def expired(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def connect(self, address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None) -> socket.socket:
+        """Connect as ``socket.create_connection`` does, but to no private address unless that is allowed.
+
+        Raises:
+            FetchError: The host has an address that is not public (it is not connected to), or the time is over.
+        """
+        host, port = address
+        # What is looked at is what is connected to, and not the name: it may mean another address the next time.
+        targets = [host] if self._private else _public_addresses(host, port)
+        for target in targets[:-1]:
+            try:
+                return self.connected(socket.create_connection((target, port), self._left(timeout), source), timeout)
+            except OSError:  # such as no route to IPv6: the last address says what is wrong
+                continue
+        return self.connected(socket.create_connection((targets[-1], port), self._left(timeout), source), timeout)
+
+    def proxied(self, address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None) -> socket.socket:
+        """Connect to the system's proxy, wherever it is."""
+        return self.connected(socket.create_connection(address, self._left(timeout), source), timeout)
+
+    def connected(self, connection: socket.socket, timeout: float) -> socket.socket:
+        """Take a new connection, before anything is sent over it, and return it.
+
+        Raises:
+            FetchError: The time is over; the connection is closed.
+        """
+        # A second handle: encryption takes the first one away from its socket.
+        self._sockets.append(connection.dup())
+        # Looked at after it is kept: either this sees that the time is over, or what ends the time sees the connection.
+        if self.expired:
+            connection.close()
+            raise FetchError(_LATE)
+        connection.settimeout(timeout)
+        return connection
+
+    def check_time(self) -> None:
+        """Raise a ``FetchError`` if the request has taken too long."""
+        if self.expired:
+            raise FetchError(_LATE)
 
     def opener(self) -> urllib.request.OpenerDirector:
         """Return an opener that knows http, https and the system's proxies, and nothing else."""
@@ -101,7 +141,7 @@ class RequestGuard:
             yield
         except (FetchError, urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
             if self.expired:
-                raise FetchError("took too long") from error
+                raise FetchError(_LATE) from error
             if isinstance(error, FetchError):
                 raise
             raise self._fetch_error(error) from error
@@ -111,7 +151,7 @@ class RequestGuard:
             error.close()
             redirect = ", a redirect that is not followed" if error.code // 100 == 3 else f" {error.reason}"
             return FetchError(
-                f"answered {error.code}{without_secrets(redirect, self._url)}"[:200],
+                _line(f"answered {error.code}{without_secrets(redirect, self._url)}"),
                 transient=error.code in _TRANSIENT_STATUS,
                 pause=_seconds(error.headers.get("Retry-After")),
             )
@@ -119,13 +159,18 @@ class RequestGuard:
         unreachable = isinstance(error, urllib.error.URLError)
         what = "cannot be reached" if unreachable else "broke off"
         return FetchError(
-            f"{what}: {without_secrets(str(cause) or type(cause).__name__, self._url)}"[:200],
+            _line(f"{what}: {without_secrets(str(cause) or type(cause).__name__, self._url)}"),
             transient=not isinstance(cause, ValueError),
             unreachable=unreachable,
         )
 
+    def _left(self, most: float) -> float:
+        left = most if self._deadline is None else min(most, self._deadline - time.monotonic())
+        if left <= 0:
+            raise FetchError(_LATE)
+        return left
+
     def _expire(self) -> None:
-        self.expired = True
         for connection in self._sockets:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -141,35 +186,27 @@ class _Web(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         self._guard = guard
 
     def http_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(functools.partial(_Connection, watch=self._watch(request)), request)
+        return self.do_open(functools.partial(_Connection, connect=self._connect(request)), request)
 
     def https_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(functools.partial(_SecureConnection, watch=self._watch(request)), request)
+        return self.do_open(functools.partial(_SecureConnection, connect=self._connect(request)), request)
 
-    def _watch(self, request: urllib.request.Request) -> Callable[[socket.socket], None]:
+    def _connect(self, request: urllib.request.Request) -> _Connect:
         # Behind a proxy, which is the user's own, it is the proxy that reaches out.
         tunnel = getattr(request, "_tunnel_host", None)
-        return self._guard.proxied if tunnel or request.has_proxy() else self._guard.connected
+        return self._guard.proxied if tunnel or request.has_proxy() else self._guard.connect
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, *arguments: Any, watch: Callable[[socket.socket], None], **keywords: Any) -> None:
+    def __init__(self, *arguments: Any, connect: _Connect, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._watch = watch
-
-    def connect(self) -> None:
-        super().connect()
-        self._watch(self.sock)
+        self._create_connection = connect  # in place of ``socket.create_connection``
 
 
 class _SecureConnection(http.client.HTTPSConnection):
-    def __init__(self, *arguments: Any, watch: Callable[[socket.socket], None], **keywords: Any) -> None:
+    def __init__(self, *arguments: Any, connect: _Connect, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._watch = watch
-
-    def connect(self) -> None:
-        super().connect()
-        self._watch(self.sock)
+        self._create_connection = connect  # before encryption, which goes by the host's name
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -185,3 +222,26 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 def _seconds(header: str | None) -> float | None:
     return float(header) if header is not None and header.isdecimal() and len(header) < 6 else None
+
+
+def _public_addresses(host: str, port: int) -> list[str]:
+    found = [str(one[4][0]).partition("%")[0] for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    # The same words whether anything listens there or not: they must not tell who may paste an address.
+    if not all(_is_public(ipaddress.ip_address(one)) for one in found):
+        raise FetchError("leads to this machine or a private network, where pictures are not fetched from")
+    return found
+
+
+def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        inside = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inside = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inside is None:
+            return address in _PUBLIC_IPV6 and address.teredo is None and address.is_global
+        address = inside
+    return address.is_global and not address.is_multicast
+
+
+def _line(text: str) -> str:
+    return "".join(one if one.isprintable() else " " for one in text[:_LONGEST_REASON])

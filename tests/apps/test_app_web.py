@@ -86,6 +86,26 @@ def test_no_address_at_all_is_told(address: str) -> None:
         download_picture(address)
 
 
+@pytest.mark.parametrize("address", ["http://x\r\nHost: y/", "http://h/a\tb.png", "h/\x1b[2J", "http://h/?a=\x85b"])
+def test_an_address_with_control_characters_is_refused_in_one_line(address: str) -> None:
+    with pytest.raises(ImageError, match="holds a control character, such as a line break, which no address") as told:
+        download_picture(address)
+    assert str(told.value).isprintable()
+
+
+def test_long_addresses_are_shortened_in_messages(public: WebServer) -> None:
+    public.pages[f"/{'a' * 3000}"] = Page(b"<html>")
+    for address in (f"{public.address}/{'a' * 3000}", f"{public.address}/{'b' * 3000}", f"ftp://{'h' * 3000}"):
+        with pytest.raises(ImageError, match=r"(aa|bb|hh)… (is a page|answered 404|is no address)") as told:
+            download_picture(address)
+        assert len(str(told.value)) < 300
+
+
+def test_the_name_is_one_line(public: WebServer) -> None:
+    public.pages["/a%0D%0Ab.png"] = Page(picture(7))
+    assert download_picture(f"{public.address}/a%0D%0Ab.png")[1] == "ab.png"
+
+
 def test_this_machine_is_not_reached(server: WebServer) -> None:
     server.pages["/a.png"] = Page(picture(7))
     with pytest.raises(ImageError, match="leads to this machine or a private network"):
