@@ -30,7 +30,10 @@ class ProgressBar:
     def advance(self, loss: float, best: float | None) -> None:
         """Show that an update is done."""
         shown = {"loss": f"{loss:.3f}"} | ({} if best is None else {"best": f"{best:.1%}"})
-        rate = self._bar.format_dict["rate"]
+        facts = self._bar.format_dict
+        done = self._bar.n + 1 - self._bar.initial
+        # tqdm's own rate is known only once it has drawn the bar.
+        rate = facts["rate"] or (done / facts["elapsed"] if facts["elapsed"] else None)
         if rate:
             left = timedelta(seconds=(self._bar.total - self._bar.n) / rate)
             form = "%H:%M" if left < timedelta(days=1) else "%a %H:%M"
