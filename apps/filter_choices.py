@@ -134,7 +134,7 @@ def _first_items(index: IndexDirectory, schema: pa.Schema, names: Sequence[str])
     for part in index.manifest.parts:
         table = index.part_items(part, names)
         if part.removal_file is not None:
-            gone = removed_rows(index.path / part.removal_file, part)
+            gone = removed_rows(index.path, part)
             table = table.take(pa.array(np.delete(np.arange(part.rows), gone)))
         tables.append(table)
         rows += part.live

@@ -160,7 +160,7 @@ class IndexDirectory:
         found, first = [np.empty(0, np.int64)], 0
         for part in self.manifest.parts:
             if part.removal_file is not None:
-                found.append(removed_rows(self.path / part.removal_file, part) + first)
+                found.append(removed_rows(self.path, part) + first)
             first += part.rows
         return np.concatenate(found)
 

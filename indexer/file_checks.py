@@ -132,12 +132,19 @@ def mapped_array(path: Path, shape: tuple[int, ...], dtype: type[_Scalar]) -> ND
     return array
 
 
-def removed_rows(path: Path, part: PartRecord) -> NDArray[np.int64]:
-    """Read which rows of a part are removed, int64, ascending, counted within the part.
+def removed_rows(folder: Path, part: PartRecord) -> NDArray[np.int64]:
+    """Read which rows of a part are removed, int64, ascending, counted within the part; none of most parts.
+
+    Args:
+        folder: The index directory.
+        part: The part.
 
     Raises:
         IndexDirectoryError: It is no longer what it was, or no such thing.
     """
+    if part.removal_file is None:
+        return np.empty(0, np.int64)
+    path = folder / part.removal_file
     rows = mapped_array(path, (part.removed,), np.uint32).astype(np.int64)
     if (np.diff(rows) <= 0).any() or rows[-1] >= part.rows:
         raise IndexDirectoryError(f"index file {path} is damaged (no ascending rows of its part); {_REBUILD}")

@@ -13,7 +13,7 @@ from indexer.building.shard_slice import slice_shards
 from indexer.directory import IndexDirectory
 from indexer.manifest import PartRecord, SourceRecord
 from indexer.sources import Indexed, Shard, Source, open_source
-from indexer.sources.keys import plain_step
+from indexer.sources.keys import is_prefix, plain_step
 from indexer.sources.numbered import NumberedSource
 
 __all__ = ["OpenedSource", "open_index_source", "stored_root"]
@@ -96,7 +96,7 @@ def _refuse_overlap(record: SourceRecord, root: Path, source: Source) -> None:
 def _prefix(wanted: str | None, source: Source, records: tuple[SourceRecord, ...]) -> str:
     taken = {record.prefix for record in records}
     if wanted is not None:
-        if not wanted or wanted != plain_step(wanted) or wanted.strip("/") != wanted:
+        if not is_prefix(wanted):
             raise BuildError(f"--prefix {wanted!r} must be a printable name without slashes around it, such as 'more'")
         if wanted in taken:
             raise BuildError(f"--prefix {wanted!r} is that of another source of the index; give another one")

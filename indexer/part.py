@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from indexer.columns import THUMBNAIL_SCHEMA, Item, LedgerLine, error_table, item_table
 from indexer.directory import MANIFEST_FILE
 from indexer.durable import make_folder, write_durably
-from indexer.file_names import errors_file, items_file, thumbnails_file, vectors_file
+from indexer.file_names import errors_file, items_file, revision_of, thumbnails_file, vectors_file
 from indexer.manifest import FileRecord, Manifest, PartRecord
 from indexer.parquet_settings import ROWS_PER_GROUP, TABLE_SETTINGS, THUMBNAIL_SETTINGS, THUMBNAILS_PER_GROUP
 from indexer.readers import begin_epoch
@@ -24,6 +25,7 @@ from tpips_model.errors import ModelError
 
 __all__ = [
     "NORM_TOLERANCE",
+    "with_ledger",
     "write_array",
     "write_items",
     "write_ledger",
@@ -93,6 +95,17 @@ def write_ledger(index: Path, part: int, lines: Sequence[LedgerLine], *, revisio
     """
     name = errors_file(part, revision)
     return {name: _write(index / name, _parquet_bytes(error_table(lines)))}
+
+
+def with_ledger(index: Path, part: PartRecord, lines: Sequence[LedgerLine]) -> PartRecord:
+    """Write a part's error ledger anew, under the name of its next revision, and return the part that names it.
+
+    Raises:
+        IndexDirectoryError: The file cannot be written.
+    """
+    files = {name: file for name, file in part.files.items() if name != part.ledger_file}
+    revision = (revision_of(part.ledger_file) or 0) + 1
+    return replace(part, files=files | write_ledger(index, part.id, lines, revision=revision), errors=len(lines))
 
 
 def write_thumbnails(index: Path, part: int, thumbnails: Sequence[bytes]) -> FileRecord:

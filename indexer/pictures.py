@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.file_checks import removed_rows
 from indexer.stored_bytes import is_whole_file
 
 __all__ = ["PictureState", "picture_state"]
@@ -41,11 +42,9 @@ def picture_state(index: IndexDirectory) -> PictureState:
     vanished: list[str] = []
     sizes: dict[str, int | None] = {}
     there: dict[int, bool] = {}
-    first = 0
     for part in index.manifest.parts:
         rows = index.part_items(part, ["key", "file", "member", "offset", "size"]).to_pylist()
-        removed = set((index.removed_rows - first).tolist()) if part.removed else ()
-        first += part.rows
+        removed = set(removed_rows(index.path, part).tolist())
         for row in (row for number, row in enumerate(rows) if row["file"] and number not in removed):
             if row["file"] not in sizes:
                 sizes[row["file"]] = _size(index, row)

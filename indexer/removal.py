@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory
 from indexer.file_checks import removed_rows
-from indexer.file_names import removed_file, revision_of
+from indexer.file_names import removed_file
 from indexer.index_changes import recorded
 from indexer.manifest import PartRecord
 from indexer.output_folder import remove_leftovers
-from indexer.part import write_array, write_ledger
+from indexer.part import with_ledger, write_array
 
 __all__ = ["REMOVED", "RETURNING", "allow_again", "remove_rows"]
 
@@ -72,9 +72,7 @@ def allow_again(index: IndexDirectory, keys: Set[str] | None = None) -> tuple[In
         ]
         changed = sum(new is not old for new, old in zip(lines, before, strict=True))
         if changed:
-            files = {name: file for name, file in part.files.items() if name != part.ledger_file}
-            revision = (revision_of(part.ledger_file) or 0) + 1
-            part = replace(part, files=files | write_ledger(index.path, part.id, lines, revision=revision))
+            part = with_ledger(index.path, part, lines)
         parts.append(part)
         count += changed
     if count:
@@ -84,9 +82,7 @@ def allow_again(index: IndexDirectory, keys: Set[str] | None = None) -> tuple[In
 
 
 def _without(index: IndexDirectory, part: PartRecord, rows: NDArray[np.int64], *, again: bool) -> PartRecord:
-    before = np.empty(0, np.int64)
-    if part.removal_file is not None:
-        before = removed_rows(index.path / part.removal_file, part)
+    before = removed_rows(index.path, part)
     rows = np.setdiff1d(rows, before, assume_unique=True)
     if len(rows) == 0:
         return part
@@ -94,11 +90,8 @@ def _without(index: IndexDirectory, part: PartRecord, rows: NDArray[np.int64], *
     files = {name: file for name, file in part.files.items() if name != part.removal_file}
     name = removed_file(part.id, len(dead))
     files[name] = write_array(index.path / name, dead.astype("<u4"))
-    errors = part.errors
-    if not again:
-        keys = index.part_items(part, ["key"])["key"].take(rows).to_pylist()
-        lines = [*index.part_errors(part), *(LedgerLine(key, REMOVED) for key in keys)]
-        del files[part.ledger_file]
-        files |= write_ledger(index.path, part.id, lines, revision=(revision_of(part.ledger_file) or 0) + 1)
-        errors = len(lines)
-    return replace(part, files=files, errors=errors, removed=len(dead))
+    thinned = replace(part, files=files, removed=len(dead))
+    if again:
+        return thinned
+    keys = index.part_items(part, ["key"])["key"].take(rows).to_pylist()
+    return with_ledger(index.path, thinned, [*index.part_errors(part), *(LedgerLine(key, REMOVED) for key in keys)])

@@ -94,12 +94,11 @@ class _PartWork:
         self._task = task
         self._at_least = embedder.decode_at_least
         self._rows = index.part_items(task.part, _COLUMNS).to_pylist()
-        removal = task.part.removal_file
-        removed = removed_rows(index.path / removal, task.part).tolist() if removal is not None else ()
-        self._removed = frozenset(removed)
+        removed = removed_rows(index.path, task.part)
+        self._removed = frozenset(removed.tolist())
         # A removed item's picture may be gone; its row is never looked at, but must hold a vector of unit length.
         self._vectors = np.zeros((len(self._rows), len(task.aspects), embedder.dim), np.float32)
-        self._vectors[list(removed), :, 0] = 1.0
+        self._vectors[removed, :, 0] = 1.0
 
     def read(self) -> Iterator[tuple[tuple[int, _Row], bytes]]:
         for number, row in enumerate(self._rows):

@@ -20,7 +20,7 @@ def live_keys(index: IndexDirectory, part: PartRecord) -> list[str]:
     keys = index.part_items(part, ["key"])["key"]
     if part.removal_file is not None:
         live = np.ones(part.rows, np.bool_)
-        live[removed_rows(index.path / part.removal_file, part)] = False
+        live[removed_rows(index.path, part)] = False
         keys = keys.filter(live)
     found: list[str] = keys.to_pylist()
     return found

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from indexer.building.indexed_keys import IndexedKeys, live_keys
 from indexer.building.shard_rows import ShardRows
 from indexer.directory import IndexDirectory
-from indexer.file_names import revision_of
 from indexer.manifest import Manifest, PartRecord
-from indexer.part import write_ledger
+from indexer.part import with_ledger
 from indexer.removal import REMOVED
 from indexer.source_number import numbered, split_number
 from indexer.sources import BadSample, Indexed, Sample, Shard, Source
@@ -98,7 +98,7 @@ class FailedLines:
             known.update({name: known[name] | own for name in names})
         return cls(source, by_part, first_names, known, frozenset(indexed | removed))
 
-    @property
+    @cached_property
     def keys(self) -> frozenset[str]:
         """The keys of all lines."""
         return frozenset[str]().union(*self.by_part.values())
@@ -173,9 +173,7 @@ class FailedLines:
         ]
         if lines == before:
             return part
-        files = {name: file for name, file in part.files.items() if name != part.ledger_file}
-        files |= write_ledger(index.path, part.id, lines, revision=(revision_of(part.ledger_file) or 0) + 1)
-        return replace(part, files=files, errors=len(lines))
+        return with_ledger(index.path, part, lines)
 
 
 def _first_name(shard: str) -> str:

@@ -16,7 +16,7 @@ from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError
 
-__all__ = ["ShardJob", "ShardRows"]
+__all__ = ["ShardJob", "ShardRows", "picture_place", "repeat_reason"]
 
 # What the rows of a Python object per item take, roughly; vectors and thumbnails are counted.
 _BYTES_PER_ITEM = 1000
@@ -98,9 +98,9 @@ class _ShardWork:
         if isinstance(owner, BadSample):
             reason = owner.reason
         elif owner.key in self._taken or owner.key in self._seen:
-            reason = f"{_place(owner)} has the key of an earlier picture{_earlier(self._seen.get(owner.key))}"
+            reason = repeat_reason(picture_place(owner.file, owner.member), self._seen.get(owner.key))
         elif isinstance(outcome, Decoded):
-            self._seen[owner.key] = _place(owner)
+            self._seen[owner.key] = picture_place(owner.file, owner.member)
             return outcome
         else:
             reason = str(outcome)
@@ -127,12 +127,20 @@ class _ShardWork:
         return ShardRows(self._items, self._errors, vectors, thumbnails)
 
 
-def _place(sample: Sample) -> str:
-    return sample.file if sample.member is None else f"{sample.file}:{sample.member}"
+def picture_place(file: str, member: str | None) -> str:
+    """Return how a ledger's line names where a picture is."""
+    return file if member is None else f"{file}:{member}"
 
 
-def _earlier(place: str | None) -> str:
-    return f" ({place}), which is kept" if place is not None else ", which is kept"
+def repeat_reason(place: str, first: str | None = None) -> str:
+    """Return why a picture whose key is taken is not indexed.
+
+    Args:
+        place: Where it is.
+        first: Where the one is that has the key, if that is known.
+    """
+    earlier = f" ({first})" if first is not None else ""
+    return f"{place} has the key of an earlier picture{earlier}, which is kept"
 
 
 def _item(picture: Decoded[Sample]) -> Item:

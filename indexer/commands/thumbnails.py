@@ -167,7 +167,7 @@ def _thumbnails(
     index: IndexDirectory, part: PartRecord, roots: tuple[Path, ...], side: int
 ) -> Generator[tuple[bytes, str]]:
     """Give every row's thumbnail, or nothing and the reason; neither for a row that is removed."""
-    removed = set(removed_rows(index.path / part.removal_file, part).tolist()) if part.removal_file else set()
+    removed = set(removed_rows(index.path, part).tolist())
     rows = iter(enumerate(index.part_items(part, _COLUMNS).to_pylist()))
 
     def small(data: bytes | TpipsError | None) -> tuple[bytes, str]:

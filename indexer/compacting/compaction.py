@@ -149,7 +149,7 @@ def _compacted(index: IndexDirectory, group: _Group, everything: pa.Schema) -> I
 def _kept(index: IndexDirectory, part: PartRecord) -> KeptRows:
     if part.removal_file is None:
         return KeptRows(index, part, None)
-    removed = removed_rows(index.path / part.removal_file, part)
+    removed = removed_rows(index.path, part)
     return KeptRows(index, part, np.delete(np.arange(part.rows, dtype=np.int64), removed))
 
 

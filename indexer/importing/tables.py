@@ -13,9 +13,9 @@ from indexer.exporting.record import SCHEMA_KEY, ExportRecord
 from indexer.given_path import given_path
 from indexer.importing.columns import open_table, parquet_fault
 from indexer.importing.vector_input import EmbeddingsError
-from indexer.sources.csv_list import _number, _value
+from indexer.sources.csv_list import field_value, is_number_column
 from indexer.sources.csv_rows import CsvFile
-from indexer.sources.parquet_layout import _is_scalar, _is_text, column_values
+from indexer.sources.parquet_layout import column_values, is_scalar, is_text
 from indexer.stored_rows import PARQUET_FAULTS
 
 __all__ = ["ItemTable", "csv_table", "parquet_table"]
@@ -66,7 +66,7 @@ def parquet_table(paths: Sequence[Path], *, shown: str, vectors: Sequence[str] =
     for file in files.values():
         for field in file.schema_arrow:
             kinds.setdefault(field.name, field.type)
-    columns = tuple(name for name, kind in kinds.items() if _is_scalar(kind))
+    columns = tuple(name for name, kind in kinds.items() if is_scalar(kind))
     text = (files[paths[0]].schema_arrow.metadata or {}).get(SCHEMA_KEY)
     record = ExportRecord.from_json(text, shown=str(paths[0])) if text is not None else None
     rows = sum(file.metadata.num_rows for file in files.values())
@@ -84,7 +84,7 @@ def parquet_table(paths: Sequence[Path], *, shown: str, vectors: Sequence[str] =
         shown=shown,
         rows=rows,
         columns=columns,
-        texts=tuple(name for name in columns if _is_text(kinds[name])),
+        texts=tuple(name for name in columns if is_text(kinds[name])),
         left_out=tuple(name for name in kinds if name not in columns and name not in vectors),
         read=read,
         record=record,
@@ -107,14 +107,14 @@ def csv_table(path: Path) -> ItemTable:
         if rows < _LOOKED_AT:
             first.append(row.fields)
         rows += 1
-    numeric = {name: _number(fields[at] for fields in first) for at, name in enumerate(file.header)}
+    numeric = {name: is_number_column(fields[at] for fields in first) for at, name in enumerate(file.header)}
 
     def read(names: Sequence[str]) -> Iterator[Row]:
         places = [(file.header.index(name), numeric[name]) for name in names]
         for row in file.rows():
             if row.fault is not None:
                 raise EmbeddingsError(f"{path} has changed while it was read; import again")
-            yield tuple(_value(row.fields[place], is_number) for place, is_number in places)
+            yield tuple(field_value(row.fields[place], is_number) for place, is_number in places)
 
     texts = tuple(name for name, is_number in numeric.items() if not is_number)
     return ItemTable(str(path), rows, tuple(file.header), texts, (), read)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer.building.key_set import KeySet
+from indexer.building.shard_rows import picture_place, repeat_reason
 from indexer.columns import LedgerLine
 from indexer.directory import IndexDirectory
 from indexer.file_checks import removed_rows
@@ -100,9 +101,7 @@ class Sieve:
         """
         while len(self._spots) <= owner:
             self._spots.append(KeySet(lambda number: self._taken[number].spots()))
-        rows = np.arange(part.rows, dtype=np.int64)
-        if part.removal_file is not None:
-            rows = np.delete(rows, removed_rows(index.path / part.removal_file, part))
+        rows = np.delete(np.arange(part.rows, dtype=np.int64), removed_rows(index.path, part))
         items = index.part_items(part, _COLUMNS).take(rows).to_pylist()
         keys = [source.key(item["key"]) for item in items]
         spots = [_spot(source, item) if item["file"] else "" for item in items if source.number in self._shared]
@@ -110,14 +109,14 @@ class Sieve:
         known_spots = frozenset().union(*(earlier.among(spots) for earlier in self._spots[:owner])) - {""}
         repeats = []
         for position, (row, item, key) in enumerate(zip(rows.tolist(), items, keys, strict=True)):
-            place = _place(source.name(item["file"]), item["member"])
+            place = picture_place(source.name(item["file"]), item["member"])
             if spots and spots[position] in known_spots:
                 reason = f"{place} is a picture of an earlier index too, whose item is kept"
             elif key in known_keys:
-                reason = f"{place} has the key of an earlier picture, which is kept"
+                reason = repeat_reason(place)
             else:
                 continue
-            repeats.append(Repeat(row, key, _place(item["file"], item["member"]), LedgerLine(key, reason)))
+            repeats.append(Repeat(row, key, picture_place(item["file"], item["member"]), LedgerLine(key, reason)))
         gone = {repeat.row for repeat in repeats}
         stays = np.array([row not in gone for row in rows.tolist()], np.bool_)
         taken = None if len(rows[stays]) == part.rows else rows[stays]
@@ -132,11 +131,6 @@ class Sieve:
 
 def _spot(source: PlacedSource, item: Mapping[str, Any]) -> str:
     return f"{source.name(item['file'])}\0{item['member']}\0{item['offset']}"
-
-
-def _place(file: str, member: str | None) -> str:
-    """Return how a build names a picture in a ledger's line."""
-    return file if member is None else f"{file}:{member}"
 
 
 def with_repeats(lines: Sequence[LedgerLine], sifted: Sifted) -> list[LedgerLine]:
@@ -157,8 +151,8 @@ def with_repeats(lines: Sequence[LedgerLine], sifted: Sifted) -> list[LedgerLine
         while waiting and waiting[0].row <= row:
             found.append(waiting.popleft().line)
         # Of two pictures of one key in this part, the first is no longer the one that is kept.
-        here = f" ({places.get(line.key)}), which is kept"
-        if line.reason.endswith(f" has the key of an earlier picture{here}"):
-            line = LedgerLine(line.key, f"{line.reason.removesuffix(here)}, which is kept")
+        here = repeat_reason("", places.get(line.key, ""))
+        if line.key in places and line.reason.endswith(here):
+            line = LedgerLine(line.key, repeat_reason(line.reason.removesuffix(here)))
         found.append(line)
     return [*found, *(repeat.line for repeat in waiting)]

@@ -14,7 +14,7 @@ from indexer.merging.config import MergeError
 from indexer.output_folder import GALLERY_FOLDER
 from indexer.records import SourceRecord
 from indexer.source_number import numbered, split_number
-from indexer.sources.keys import plain_step
+from indexer.sources.keys import is_prefix, plain_step
 
 __all__ = ["PlacedSource", "Sources", "has_gallery", "place_slices", "place_sources"]
 
@@ -156,7 +156,7 @@ class _Taken:
 
     def checked(self, prefix: str) -> str:
         """Return a prefix that a user has chosen."""
-        if not prefix or prefix != plain_step(prefix) or prefix.strip("/") != prefix:
+        if not is_prefix(prefix):
             raise MergeError(f"--prefix {prefix!r} must be a printable name without slashes around it, such as 'more'")
         if self._is_used(prefix):
             raise MergeError(f"--prefix {prefix!r} is what keys of an index before it begin with; give another one")

@@ -20,7 +20,7 @@ from indexer.sources.source import BadSample, Indexed, Sample, Shard, SourceErro
 from indexer.sources.table_columns import free_names, metadata_of, named_column, picture_column, scalar
 from indexer.sources.urls import is_web_url
 
-__all__ = ["CsvSource"]
+__all__ = ["CsvSource", "field_value", "is_number_column"]
 
 # How many rows decide whether a column holds numbers, and whether the pictures are addresses.
 _LOOKED_AT = 1000
@@ -81,7 +81,7 @@ class CsvSource:
         self._key = named_column(key, header, option="key", shown=str(given)) if key is not None else None
         self._names = free_names((name for name in header if name != self._image), shown=str(given))
         first = [row.fields for row in islice(self._file.rows(), _LOOKED_AT) if row.fault is None]
-        self._numbers = {name: _number(fields[at] for fields in first) for at, name in enumerate(header)}
+        self._numbers = {name: is_number_column(fields[at] for fields in first) for at, name in enumerate(header)}
         named = [name for fields in first if (name := fields[header.index(self._image)].strip())]
         addresses = 2 * sum(map(is_web_url, named)) > len(named)
         self.root = gallery.resolve() if addresses else (pictures or self._file.path.parent).resolve()
@@ -146,7 +146,7 @@ class CsvSource:
     def _metadata(self, row: CsvRow) -> dict[str, Scalar]:
         header = self._file.header
         values = dict(zip(header, row.fields, strict=True))
-        record = {name: _value(values[name], self._numbers[name]) for name in self._names}
+        record = {name: field_value(values[name], self._numbers[name]) for name in self._names}
         return metadata_of(record, self._names)
 
     def _check(self, starts: array[int], start: int, stop: int) -> str:
@@ -166,7 +166,7 @@ class CsvSource:
         return crc
 
 
-def _number(values: Iterator[str]) -> bool:
+def is_number_column(values: Iterator[str]) -> bool:
     """Tell whether all values are numbers, missing ones apart."""
     found = [_as_number(value.strip()) for value in values if value.strip()]
     return bool(found) and None not in found
@@ -179,7 +179,8 @@ def _as_number(value: str) -> int | float | None:
     return float(value) if _REAL.fullmatch(value) else None
 
 
-def _value(text: str, is_number: bool) -> Scalar:
+def field_value(text: str, is_number: bool) -> Scalar:
+    """Return a field's value: a number where its column holds numbers, and nothing where it is blank."""
     text = text.strip()
     number = _as_number(text) if is_number else None
     return scalar((text or None) if number is None else number)

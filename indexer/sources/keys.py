@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["plain_step", "storable"]
+__all__ = ["is_prefix", "plain_step", "storable"]
 
 
 def plain_step(step: str) -> str:
@@ -16,6 +16,15 @@ def plain_step(step: str) -> str:
     return "".join(
         char.encode("unicode_escape").decode() if unicodedata.category(char) in ("Cc", "Cs") else char for char in step
     )
+
+
+def is_prefix(text: str) -> bool:
+    """Tell whether keys may begin with a text and a slash.
+
+    >>> is_prefix("more/2024"), is_prefix("more/"), is_prefix("a\\nb"), is_prefix("")
+    (True, False, False, False)
+    """
+    return bool(text) and text == plain_step(text) == text.strip("/")
 
 
 def storable(name: str) -> str:

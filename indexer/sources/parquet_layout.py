@@ -12,7 +12,7 @@ from indexer.columns import Scalar
 from indexer.sources.source import SourceError
 from indexer.sources.table_columns import free_names, labelled, named_column, picture_column, scalar
 
-__all__ = ["ParquetLayout", "column_values", "parquet_layout"]
+__all__ = ["ParquetLayout", "column_values", "is_scalar", "is_text", "parquet_layout"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def parquet_layout(schema: pa.Schema, *, image: str | None, key: str | None, sho
     else:
         named_column(image, schema.names, option="image", shown=shown)
     kind = schema.field(image).type
-    as_text = _is_text(kind)
+    as_text = is_text(kind)
     if not (as_text or _is_bytes(kind) or _is_image_struct(kind)):
         raise SourceError(
             f"the column {image!r} of {shown} is of type {kind}, and pictures are a struct with the field 'bytes', "
@@ -63,7 +63,7 @@ def parquet_layout(schema: pa.Schema, *, image: str | None, key: str | None, sho
         )
     if key is not None:
         named_column(key, schema.names, option="key", shown=shown)
-    columns = [field.name for field in schema if field.name != image and _is_scalar(field.type)]
+    columns = [field.name for field in schema if field.name != image and is_scalar(field.type)]
     labels = {
         name: tuple(map(str, feature["names"]))
         for name, feature in features.items()
@@ -97,7 +97,7 @@ def _found_image(schema: pa.Schema, features: Mapping[str, dict], shown: str) ->
             return found[0]
         if found:
             return picture_column(found, schema.names, shown=shown, otherwise="several may hold pictures")
-    texts = [field.name for field in schema if _is_text(field.type)]
+    texts = [field.name for field in schema if is_text(field.type)]
     return picture_column(texts, schema.names, shown=shown)
 
 
@@ -120,17 +120,19 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or views(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a column's values are texts."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     views = getattr(pa.types, "is_string_view", lambda _: False)
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind)
 
 
-def _is_scalar(kind: pa.DataType) -> bool:
+def is_scalar(kind: pa.DataType) -> bool:
+    """Tell whether a column's values can become metadata."""
     if pa.types.is_dictionary(kind):
-        return _is_scalar(kind.value_type)
-    plain = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, _is_text)
+        return is_scalar(kind.value_type)
+    plain = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, is_text)
     # Spans of time are left out: arrow has no text for them.
     when = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
     return when or any(check(kind) for check in plain)

@@ -56,7 +56,7 @@ class StoredIndex:
         """Return which of a part's rows are not removed; all, if the file that says so is damaged."""
         kept = np.ones(part.rows, bool)
         if part.removal_file is not None and self.sound(part.removal_file):
-            kept[removed_rows(self.index.path / part.removal_file, part)] = False
+            kept[removed_rows(self.index.path, part)] = False
         return kept
 
     def key(self, part: PartRecord, row: int) -> str:
@@ -119,7 +119,7 @@ def removal_faults(stored: StoredIndex) -> Faults:
         if part.removal_file is None or not stored.sound(part.removal_file):
             continue
         try:
-            removed += len(removed_rows(stored.index.path / part.removal_file, part))
+            removed += len(removed_rows(stored.index.path, part))
         except IndexDirectoryError as error:
             stored.damaged.add(part.removal_file)
             yield str(error)
