@@ -23,7 +23,8 @@ from benchmarks.composition_ways import Answer, Setting
 from indexer import quantizer as quantizer_module
 from indexer.quantizer import TRAINING_ROWS, Quantizer
 from search.approximate import ApproximateSearch
-from search.joint_codes import JointCache, StoredCodes
+from search.joint_cache import JointCache
+from search.stored_codes import StoredCodes
 
 __all__ = ["CodeScan"]
 

@@ -33,7 +33,8 @@ from indexer.clustering import MAX_LISTS, ROWS_PER_LIST, Clustering, fit_project
 from indexer.lists import lists_for
 from indexer.quantizer import TRAINING_ROWS, Quantizer
 from search.approximate import ApproximateSearch
-from search.joint_codes import JointCache, JointCodes
+from search.joint_cache import JointCache
+from search.joint_codes import JointCodes
 from search.stored_codes import StoredCodes
 from search.vectors import StoredVectors
 from tpips_model.aspects import OVERALL

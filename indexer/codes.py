@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from tqdm import tqdm
 
 from indexer.directory import IndexDirectory
 from indexer.durable import file_record, write_durably
 from indexer.file_names import codes_file, quantizer_file
 from indexer.index_changes import recorded, with_file
+from indexer.index_codes import IndexCodes
 from indexer.manifest import Manifest
 from indexer.output_folder import remove_leftovers
 from indexer.part import write_array
 from indexer.quantizer import TRAINING_ROWS, Quantizer
 from indexer.vector_blocks import part_blocks, sample_vectors
 from tpips_model.aspects import Aspect
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["CODES_FROM_ROWS", "aspects_to_code", "make_codes", "outgrown", "remove_codes"]
 
@@ -69,9 +70,9 @@ def make_codes(
         lacking = [part for part in index.manifest.parts if not part.has_codes(aspect)]
         if not lacking:
             continue
-        quantizer = index.quantizer(aspect)
+        quantizer = IndexCodes(index).quantizer(aspect)
         total = sum(part.rows for part in lacking)
-        with tqdm(total=total, desc=f"coding {aspect.text}", unit=" rows", disable=not progress) as bar:
+        with ProgressBar(total=total, desc=f"coding {aspect.text}", unit=" rows", disable=not progress) as bar:
             for part in lacking:
                 blocks = []
                 for block in part_blocks(index, part, aspect):

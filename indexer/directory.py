@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,22 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from indexer.clustering import Clustering, list_dtype
 from indexer.columns import ERROR_SCHEMA, LedgerLine, concat_items
 from indexer.file_checks import check_file, check_part, mapped_array, read_parquet, removed_rows
-from indexer.file_names import (
-    CLUSTERING_FILE,
-    codes_file,
-    items_file,
-    lists_file,
-    quantizer_file,
-    vectors_file,
-)
+from indexer.file_names import items_file, vectors_file
 from indexer.given_path import resolved_path
 from indexer.item_files import DataRoot, data_roots, item_bytes, item_path
 from indexer.manifest import IndexDirectoryError, Manifest, PartRecord
 from indexer.manifest_file import MANIFEST_FILE, manifest_version, read_manifest
-from indexer.quantizer import Quantizer, sub_quantizers
 from indexer.readers import EpochLock
 from tpips_model.aspects import Aspect, AspectLike
 
@@ -220,82 +210,8 @@ class IndexDirectory:
 
     @property
     def coded_aspects(self) -> tuple[Aspect, ...]:
-        """Those of ``aspects`` that have codes for every item, to be searched approximately."""
+        """Those of ``aspects`` that have codes for every item (``IndexCodes``), to be searched approximately."""
         return self.manifest.coded_aspects
-
-    def codes(self, aspect: AspectLike) -> list[NDArray[np.uint8]]:
-        """Return the codes under one aspect, memory-mapped.
-
-        Args:
-            aspect: One of ``coded_aspects``.
-
-        Returns:
-            One uint8 (rows of the part, M / 2) per part, in row order, as ``Quantizer.encode`` gives them.
-
-        Raises:
-            IndexDirectoryError: The aspect has no codes, or not for all parts.
-        """
-        wanted = self.indexed_aspect(aspect)
-        if wanted not in self.coded_aspects:
-            raise self._no_codes(wanted)
-        width = sub_quantizers(self.dim) // 2
-        return [
-            mapped_array(self.path / codes_file(wanted, part.id), (part.rows, width), np.uint8)
-            for part in self.manifest.parts
-        ]
-
-    def quantizer(self, aspect: AspectLike) -> Quantizer:
-        """Return what an aspect's codes were made with.
-
-        Args:
-            aspect: One of ``coded_aspects``.
-
-        Raises:
-            IndexDirectoryError: The aspect has no codes, or the file is not the one that the manifest names.
-        """
-        wanted = self.indexed_aspect(aspect)
-        name = quantizer_file(wanted)
-        if name not in self.manifest.quantizers:
-            raise self._no_codes(wanted)
-        return Quantizer.read(self._unchanged(name), dim=self.dim)
-
-    def _unchanged(self, name: str) -> Path:
-        try:
-            # Its checksum, always: codes made anew since the index was opened belong to another quantizer.
-            check_file(self.path / name, self.manifest.files[name], verify=True)
-        except IndexDirectoryError as error:
-            raise IndexDirectoryError(f"{error}; if codes have been made since it was opened, open it again") from error
-        return self.path / name
-
-    def _no_codes(self, aspect: Aspect) -> IndexDirectoryError:
-        return IndexDirectoryError(
-            f"aspect {aspect.text!r} has no codes for all items in {self.path}; make them with: tpips-index codes "
-            f"{shlex.quote(str(self.path))}"
-        )
-
-    @property
-    def list_count(self) -> int:
-        """How many inverted lists there are; 0 if it is not known of every item which one it belongs to."""
-        lists = self.manifest.lists
-        return lists.count if lists is not None and all(part.has_lists for part in self.manifest.parts) else 0
-
-    def lists(self) -> list[NDArray[Any]]:
-        """Return which list each item of every part belongs to, memory-mapped, as ``Clustering.assign`` gives them."""
-        dtype = list_dtype(self.list_count).type
-        return [mapped_array(self.path / lists_file(part.id), (part.rows,), dtype) for part in self.manifest.parts]
-
-    def clustering(self) -> Clustering:
-        """Return what the inverted lists were made with.
-
-        Raises:
-            IndexDirectoryError: There are none, or the file is not the one that the manifest names.
-        """
-        if self.manifest.lists is None:
-            raise IndexDirectoryError(
-                f"the index {self.path} has no lists; make them with: tpips-index codes --lists N"
-            )
-        path = self._unchanged(CLUSTERING_FILE)
-        return Clustering.read(path, dim=self.dim, lists=self.manifest.lists.count)
 
     def items(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the items of all parts in row order.

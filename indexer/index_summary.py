@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from indexer.directory import IndexDirectory
 from indexer.file_names import codes_file, lists_file, quantizer_file, vectors_file
+from indexer.ledger_kinds import LedgerKind, ledger_kind
 from indexer.verifying.vector_check import check_vectors
 from indexer.verifying.vectors import aspects_of_one_vector
 from tpips_model.aspects import Aspect
@@ -60,9 +61,13 @@ class IndexSummary:
         images: How many items, removed ones left out.
         removed: How many items are removed and stored still, until ``compact`` drops them.
         parts: How many parts.
-        errors: How many ledger lines.
-        errors_by_reason: How many ledger lines of each kind of reason, most frequent first.
+        errors: How many ledger lines are about pictures that could not be indexed, or not wholly.
+        errors_by_reason: How many of them have each kind of reason, most frequent first.
         error_examples: The first keys of each kind of reason; ``info --errors`` lists all.
+        repeats: How many ledger lines are about pictures that were left out since they were there already.
+        repeats_by_reason: As of errors.
+        repeat_examples: As of errors.
+        removed_lines: How many ledger lines are about removed pictures.
         aspects: The aspects in the order first asked.
         complete_with: The command that would complete incomplete aspects, or ``None``.
         lists: How many inverted lists there are; 0 if none, or if they are incomplete.
@@ -83,6 +88,10 @@ class IndexSummary:
     errors: int
     errors_by_reason: dict[str, int]
     error_examples: dict[str, list[str]]
+    repeats: int
+    repeats_by_reason: dict[str, int]
+    repeat_examples: dict[str, list[str]]
+    removed_lines: int
     aspects: tuple[AspectSummary, ...]
     complete_with: str | None
     lists: int
@@ -103,10 +112,8 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
     """
     manifest = index.manifest
     complete = set(index.aspects)
-    keys_by_reason: dict[str, list[str]] = {}
-    for line in index.errors().to_pylist():
-        keys_by_reason.setdefault(_PARTICULARS.sub("…", line["reason"]), []).append(line["key"])
-    frequent_first = sorted(keys_by_reason.items(), key=lambda entry: -len(entry[1]))
+    ledger = _ledger(index)
+    errors, repeats = ledger["error"], ledger["repeat"]
     if read_vectors:
         check_vectors(index)
     return IndexSummary(
@@ -121,9 +128,13 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         images=index.live_count,
         removed=index.rows - index.live_count,
         parts=len(manifest.parts),
-        errors=sum(part.errors for part in manifest.parts),
-        errors_by_reason={reason: len(keys) for reason, keys in frequent_first},
-        error_examples={reason: keys[:SHOWN_KEYS] for reason, keys in frequent_first},
+        errors=_count(errors),
+        errors_by_reason={reason: len(keys) for reason, keys in errors.items()},
+        error_examples={reason: keys[:SHOWN_KEYS] for reason, keys in errors.items()},
+        repeats=_count(repeats),
+        repeats_by_reason={reason: len(keys) for reason, keys in repeats.items()},
+        repeat_examples={reason: keys[:SHOWN_KEYS] for reason, keys in repeats.items()},
+        removed_lines=_count(ledger["removed"]),
         aspects=tuple(
             AspectSummary(
                 text=aspect.text,
@@ -138,10 +149,23 @@ def summarise(index: IndexDirectory, *, read_vectors: bool = False) -> IndexSumm
         complete_with=None
         if len(complete) == len(manifest.aspects)
         else f"tpips-index build --out {shlex.quote(str(index.path))}",
-        lists=index.list_count,
+        lists=manifest.list_count,
         lists_bytes=lists_bytes(index),
         same_vectors=tuple(aspect.text for aspect in aspects_of_one_vector(index)) if read_vectors else (),
     )
+
+
+def _ledger(index: IndexDirectory) -> dict[LedgerKind, dict[str, list[str]]]:
+    """Return the keys of the ledger's lines by what they are about and by kind of reason, most frequent first."""
+    found: dict[LedgerKind, dict[str, list[str]]] = {"error": {}, "repeat": {}, "removed": {}}
+    for line in index.errors().to_pylist():
+        reason = line["reason"]
+        found[ledger_kind(reason)].setdefault(_PARTICULARS.sub("…", reason), []).append(line["key"])
+    return {kind: dict(sorted(reasons.items(), key=lambda entry: -len(entry[1]))) for kind, reasons in found.items()}
+
+
+def _count(reasons: dict[str, list[str]]) -> int:
+    return sum(map(len, reasons.values()))
 
 
 def codes_bytes(index: IndexDirectory, aspect: Aspect) -> int:

@@ -37,7 +37,7 @@ def data_roots(index: Path, sources: Sequence[SourceRecord], given: DataRoot | N
         if prefix not in known:
             raise IndexDirectoryError(
                 f"the index {index} has no source {prefix!r} whose pictures could have moved; its sources: "
-                f"{', '.join(map(repr, known))}"
+                f"{', '.join(map(repr, known))} (data_root, or --data-root PREFIX=FOLDER, takes these)"
             )
     roots = (moved.get(source.prefix, index / source.root) for source in sources)
     return tuple(resolved_path(root, what="the data root", kind=IndexDirectoryError) for root in roots)

@@ -8,18 +8,19 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from indexer.clustering import MAX_LISTS, ROWS_PER_LIST, Clustering, fit_projections, list_dtype
 from indexer.directory import IndexDirectory
 from indexer.durable import file_record, make_folder, write_durably
 from indexer.file_names import CLUSTERING_FILE, lists_file
 from indexer.index_changes import recorded, with_file
+from indexer.index_codes import IndexCodes
 from indexer.manifest import IndexDirectoryError, ListsRecord, Manifest
 from indexer.output_folder import remove_leftovers
 from indexer.part import write_array
 from indexer.quantizer import TRAINING_ROWS
 from indexer.vector_blocks import part_blocks, sample_vectors, spread_rows
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["LISTS_FROM_ROWS", "lists_for", "lists_to_make", "make_lists", "remove_lists"]
 
@@ -81,10 +82,10 @@ def make_lists(index: IndexDirectory, count: int, *, anew: bool = False, progres
     lacking = [part for part in index.manifest.parts if not part.has_lists]
     if not lacking:
         return index
-    clustering = index.clustering()
+    clustering = IndexCodes(index).clustering()
     aspects = [index.indexed_aspect(slug) for slug in clustering.projections]
     total = sum(part.rows for part in lacking)
-    with tqdm(total=total, desc=f"assigning to {count:,} lists", unit=" rows", disable=not progress) as bar:
+    with ProgressBar(total=total, desc=f"assigning to {count:,} lists", unit=" rows", disable=not progress) as bar:
         for part in lacking:
             numbers = [np.empty(0, list_dtype(count))]
             for blocks in zip(*(part_blocks(index, part, aspect) for aspect in aspects), strict=True):
@@ -140,7 +141,7 @@ def _sample(
     """Return the projections of evenly spaced items, float32 (T, P), enough for so many lists."""
     rows = min(index.rows, max(ROWS_PER_LIST * count, TRAINING_ROWS))
     sample = np.zeros((rows, next(iter(projections.values())).shape[1]), np.float32)
-    with tqdm(
+    with ProgressBar(
         total=rows * len(projections), desc=f"fitting {count:,} lists", unit=" rows", disable=not progress
     ) as bar:
         for slug, projection in projections.items():

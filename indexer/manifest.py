@@ -102,6 +102,11 @@ class Manifest:
             if quantizer_file(aspect) in self.quantizers and all(part.has_codes(aspect) for part in self.parts)
         )
 
+    @property
+    def list_count(self) -> int:
+        """How many inverted lists there are; 0 if it is not known of every item which one it belongs to."""
+        return self.lists.count if self.lists is not None and all(part.has_lists for part in self.parts) else 0
+
     def sharing(self, other: Manifest) -> Manifest:
         """Return the same manifest, parts that ``other`` has too being its very objects: ``is`` tells what is new."""
         known = {part.id: part for part in other.parts}

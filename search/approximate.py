@@ -22,7 +22,8 @@ from indexer.lists import LISTS_FROM_ROWS
 from search.candidates import Candidates
 from search.compile import Vectors
 from search.exact import TopK, default_threads, exact_top_k, rescored
-from search.joint_codes import Estimated, JointCache, JointCodes
+from search.joint_cache import JointCache
+from search.joint_codes import Estimated, JointCodes
 from search.row_scores import RowScorer, ScaledQuery
 from search.vectors import StoredVectors
 

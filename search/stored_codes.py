@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import IndexDirectory, IndexDirectoryError
+from indexer.index_codes import IndexCodes
 from indexer.quantizer import Quantizer
 from search.exact import default_threads
 from tpips_model.aspects import Aspect
@@ -44,14 +45,15 @@ class StoredCodes:
     @classmethod
     def of_index(cls, index: IndexDirectory) -> StoredCodes:
         """Return the codes of an opened index."""
+        stored = IndexCodes(index)
         aspects: Mapping[str, Aspect] = {aspect.slug: aspect for aspect in index.coded_aspects}
         return cls(
             part_rows=[part.rows for part in index.manifest.parts],
-            codes=lambda slug: index.codes(aspects[slug]),
-            quantizer=lambda slug: index.quantizer(aspects[slug]),
+            codes=lambda slug: stored.codes(aspects[slug]),
+            quantizer=lambda slug: stored.quantizer(aspects[slug]),
             slugs=frozenset(aspects),
-            list_count=index.list_count,
-            lists=index.lists,
+            list_count=index.manifest.list_count,
+            lists=stored.lists,
         )
 
     @cached_property

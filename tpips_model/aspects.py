@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from tpips_model.errors import AspectError
 
-__all__ = ["OVERALL", "Aspect", "AspectLike", "early_fusion_prompt", "late_fusion_prompt", "unique_aspects"]
+__all__ = [
+    "OVERALL",
+    "Aspect",
+    "AspectLike",
+    "early_fusion_prompt",
+    "late_fusion_prompt",
+    "several_aspects",
+    "unique_aspects",
+]
 
 MAX_TEXT_LENGTH = 500
 # A slug names a folder; 255 bytes is the limit of common file systems, and a suffix may follow.
@@ -88,6 +96,19 @@ class Aspect:
 AspectLike = Aspect | str
 
 OVERALL = Aspect("overall")
+
+
+def several_aspects(values: Iterable[AspectLike]) -> tuple[Aspect, ...]:
+    """Return the aspects in their order, repeats kept.
+
+    Raises:
+        AspectError: One of them is no words, or they are not in an order: words alone would be read letter by letter.
+    """
+    if isinstance(values, (str, bytes, Aspect, Set)) or not isinstance(values, Iterable):
+        raise AspectError(
+            f"the aspects are {values!r:.80} of type {type(values).__name__}; give a list, such as ['color palette']"
+        )
+    return tuple(Aspect.of(value) for value in values)
 
 
 def unique_aspects(values: Iterable[AspectLike]) -> tuple[Aspect, ...]:

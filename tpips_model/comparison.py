@@ -115,7 +115,7 @@ def compare(
     images, _ = as_batch(candidates, what="candidates")
     if names is not None and len(names) != len(images):
         raise ImageError(f"{len(names)} names were given for {len(images)} candidates; give one each")
-    asked, _ = asked_aspects(list(aspects) if not isinstance(aspects, (str, Aspect)) else [aspects])
+    asked, _ = asked_aspects(aspects)
     with torch.no_grad():
         scores = as_metric(metric).similarity(reference, images, list(asked))
     shown = tuple(names) if names is not None else tuple(_name(image, n) for n, image in enumerate(images, start=1))

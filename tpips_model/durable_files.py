@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["TEMPORARY_SUFFIX", "flush_to_disk", "replace_file"]
+__all__ = ["TEMPORARY_SUFFIX", "durable_file", "flush_to_disk", "replace_file"]
 
 TEMPORARY_SUFFIX = ".tmp"
 
 
 def replace_file(path: Path, payload: bytes) -> None:
-    """Write a file under a temporary name beside it, flush it to the disk, rename it, and flush the folder.
+    """Write a file as ``durable_file`` does, from one piece.
 
     Raises:
         OSError: The file system refused; what was there before is still there, and nothing half-written.
+    """
+    with durable_file(path) as stream:
+        stream.write(payload)
+
+
+@contextmanager
+def durable_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file under a temporary name beside it; when the block ends, flush it, rename it, and flush the folder.
+
+    Raises:
+        OSError: The file system refused. Then, and if the block raises, what was there before is still there, and
+            nothing half-written.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
         if temporary.is_symlink():  # else opening it would write to where it leads
             temporary.unlink()
         with open(temporary, "wb") as stream:
-            stream.write(payload)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
         flush_to_disk(path.parent)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):  # the first fault is what matters
             temporary.unlink(missing_ok=True)
         raise

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tpips_model.aspects import AspectLike
+from tpips_model.errors import ImageError
 from tpips_model.images import ImageLike
 
-__all__ = ["Embedder"]
+__all__ = ["Embedder", "images_to_embed"]
 
 
 @runtime_checkable
@@ -49,6 +50,21 @@ class Embedder(Protocol):
             rounding.
 
         Raises:
-            ImageError: An image cannot be read; nothing is returned for the others.
+            ImageError: An image cannot be read; nothing is returned for the others. Or the images are one image.
+            AspectError: The aspects are no list, or one of them is no words.
         """
         ...
+
+
+def images_to_embed(images: Iterable[ImageLike]) -> list[ImageLike]:
+    """Return what ``Embedder.embed`` is given as a list: an array or tensor of four dimensions is B images.
+
+    Raises:
+        ImageError: It is one image, which would be read as a batch of its letters or rows, or is in no order.
+    """
+    alone = isinstance(images, (str, bytes, bytearray, memoryview, Mapping, Set)) or getattr(images, "ndim", 4) != 4
+    if alone or not isinstance(images, Iterable) or getattr(images, "is_nested", False):
+        raise ImageError(
+            f"the images to embed are one value of type {type(images).__name__}; give a list, though it holds one image"
+        )
+    return list(images)

@@ -111,7 +111,7 @@ def over_frames(
 
     if every < 1 or batch_size < 1:
         raise TpipsError(f"every ({every}) and batch_size ({batch_size}) must be at least 1")
-    asked, _ = asked_aspects(list(aspects) if not isinstance(aspects, (str, Aspect)) else [aspects])
+    asked, _ = asked_aspects(aspects)
     scorer = as_metric(metric)
     fixed = _frame_at(frames, int(reference)) if isinstance(reference, Integral) else reference
     taken = islice(_numbered(frames), 0, None, every)

@@ -14,19 +14,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeGuard, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard, Union
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from tpips_model.colour import to_srgb
 from tpips_model.errors import ImageError
-from tpips_model.pixel_arrays import array_to_pil
+from tpips_model.pixel_arrays import array_size, array_to_pil
+from tpips_model.png_exif import exif_behind_pixels
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["IMAGE_SUFFIXES", "MAX_PIXELS", "ImageLike", "to_rgb", "to_rgb_with_size"]
+__all__ = ["IMAGE_SUFFIXES", "MAX_PIXELS", "ImageLike", "check_pixels", "header_size", "to_rgb", "to_rgb_with_size"]
 
 ImageLike = Union[str, "os.PathLike[str]", bytes, Image.Image, np.ndarray, "torch.Tensor"]
 
@@ -106,20 +107,36 @@ def to_rgb_with_size(
     """Return ``to_rgb(image)`` and the upright (width, height) that it has when decoded in full."""
     if isinstance(image, np.ndarray) or _is_tensor(image):
         with _as_image_error(_describe(image)):
+            check_pixels(array_size(image), max_pixels)
             pil = array_to_pil(image)
-            _check_size(pil, max_pixels)
             return to_srgb(pil), pil.size
     if isinstance(image, Image.Image):
         with _as_image_error(_describe(image)):
             return _finish(image, max_pixels, at_least=None)
     name = _describe(image)
     data = _read(image, name)
-    with _as_image_error(name), _open(data) as opened:
+    with _as_image_error(name), _open(io.BytesIO(data)) as opened:
         return _finish(opened, max_pixels, at_least)
 
 
+def header_size(path: str | os.PathLike[str], *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
+    """Return the upright (width, height) of a picture file as ``to_rgb_with_size`` does; no pixel is decoded, but for icons.
+
+    Raises:
+        ImageError: The file cannot be read, has no header of a picture, or ``to_rgb`` would refuse its size.
+    """
+    name = _describe(path)
+    with _open_file(os.fspath(path), name) as file, _as_image_error(name), _open(file) as opened:
+        check_pixels(opened.size, max_pixels)
+        if opened.format == "TIFF":  # turned upright already
+            return opened.size
+        if opened.format == "PNG" and "exif" not in opened.info:  # to ask for it would decode the pixels
+            opened.info["exif"] = exif_behind_pixels(file)
+        return opened.size[::-1] if _orientation(opened) in (5, 6, 7, 8) else opened.size
+
+
 def _finish(image: Image.Image, max_pixels: int, at_least: int | None) -> tuple[Image.Image, tuple[int, int]]:
-    _check_size(image, max_pixels)
+    check_pixels(image.size, max_pixels)
     declared = image.size
     if at_least is not None and image.format in ("JPEG", "MPO"):
         image.draft(None, (at_least, at_least))  # None keeps the mode
@@ -140,14 +157,16 @@ def _orientation(image: Image.Image) -> int:
         return 1
 
 
-def _open(data: bytes) -> Image.Image:
+def _open(stream: BinaryIO) -> Image.Image:
     try:
-        return Image.open(io.BytesIO(data), formats=_readable_formats())
+        return Image.open(stream, formats=_readable_formats())
     except UnidentifiedImageError:
+        stream.seek(0)
+        data = stream.read(16)
         if data[4:8] == b"ftyp" and data[8:12] in HEIC_BRANDS:
             raise ImageError("HEIC pictures are not supported; convert them to JPEG or PNG") from None
         raise ImageError(
-            f"it begins with {data[:16]!r}, which is none of the formats {', '.join(FORMATS)}, or its header is broken"
+            f"it begins with {data!r}, which is none of the formats {', '.join(FORMATS)}, or its header is broken"
         ) from None
 
 
@@ -158,8 +177,17 @@ def _readable_formats() -> tuple[str, ...]:
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
-def _check_size(image: Image.Image, max_pixels: int) -> None:
-    width, height = image.size
+def check_pixels(size: tuple[int, int], max_pixels: int = MAX_PIXELS) -> None:
+    """Refuse a picture of no pixels, or of too many.
+
+    Args:
+        size: (width, height).
+        max_pixels: Bound on width × height.
+
+    Raises:
+        ImageError: It is such a picture.
+    """
+    width, height = size
     if width < 1 or height < 1:
         raise ImageError(f"it has no pixels ({width}×{height})")
     if width * height > max_pixels:
@@ -172,7 +200,8 @@ def _read(image: Any, name: str) -> bytes:
     if isinstance(image, (bytes, bytearray, memoryview)):
         data = bytes(image)
     elif isinstance(image, (str, os.PathLike)):
-        data = _read_file(os.fspath(image), name)
+        with _open_file(os.fspath(image), name) as file, _as_image_error(name):
+            data = file.read()
     else:
         raise ImageError(
             f"cannot read an image from {name}; give a path, the bytes of an image file, a PIL image, "
@@ -183,15 +212,14 @@ def _read(image: Any, name: str) -> bytes:
     return data
 
 
-def _read_file(path: str | bytes, name: str) -> bytes:
+def _open_file(path: str | bytes, name: str) -> BinaryIO:
     try:
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             raise ImageError(f"cannot read image {name}: it is a directory; give one picture in it")
         if not stat.S_ISREG(mode):
             raise ImageError(f"cannot read image {name}: it is not a regular file")
-        with open(path, "rb") as file:
-            return file.read()
+        return open(path, "rb")
     except OSError as error:
         raise ImageError(f"cannot read image {name}: {error.strerror or error}") from error
     except ValueError as error:  # a path that holds a null character

@@ -35,7 +35,8 @@ def load_model(
     Args:
         name_or_path: One of
 
-            - ``"mini"``, the bundled starter model, which takes none of the options below;
+            - ``"mini"``, the bundled starter model, which takes none of the options below but the device, and
+              computes on the CPU whatever that is;
             - the directory or hub id of a trained model, ours (``tpips-train``) or in the layout of the authors'
               release: late, mid or early fusion, or a triplet head;
             - the directory or hub id of a Qwen3-VL or Qwen3-VL-Embedding backbone without adapters, such as
@@ -44,7 +45,7 @@ def load_model(
             After a "?" it may carry options that change vectors, as a model's own ``name`` does:
             ``"DIR?max_pixels=262144&dtype=bfloat16"``. A keyword argument wins over them.
         revision: A branch, tag or commit of the hub repository.
-        device: By default a GPU if there is one, else the CPU.
+        device: ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"mps"``; by default a GPU if there is one, else the CPU.
         dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``; by default bfloat16 on a GPU, float32 on the CPU. Part of
             the fingerprint.
         attention: ``"sdpa"``, or ``"flash_attention_2"`` for the vision tower (needs flash-attn).
@@ -58,15 +59,21 @@ def load_model(
         ``TripletHead``. Its ``name`` loads it again with the same vectors.
 
     Raises:
-        ModelError: No such model, or it is damaged; the message says what.
+        ModelError: No such model, or it is damaged, or there is no such device; the message says what.
     """
     name, options = _split(os.fspath(name_or_path))
     given = {"revision": revision, "dtype": dtype, "min_pixels": min_pixels, "max_pixels": max_pixels}
     options |= {key: value for key, value in given.items() if value is not None}
     if name in BUNDLED_MODELS:
-        if options or max_tokens_per_batch is not None:
-            named = [*options, *(["max_tokens_per_batch"] if max_tokens_per_batch is not None else [])]
+        for_qwen = {
+            "max_tokens_per_batch": max_tokens_per_batch is not None,
+            "attention": attention != "sdpa",
+            "merge_adapters": merge_adapters,
+        }
+        if named := [*options, *(option for option, told in for_qwen.items() if told)]:
             raise ModelError(f"the bundled model {name!r} takes no {', '.join(named)}; these are for Qwen3-VL models")
+        if device is not None:
+            import_module("tpips_model.devices").chosen_device(device)
         module, function = BUNDLED_MODELS[name].split(":")
         return getattr(import_module(module), function)()
     loading = import_module("tpips_model.qwen.model_loading")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from tpips_model.aspects import OVERALL, Aspect, AspectLike, unique_aspects
+from tpips_model.aspects import OVERALL, Aspect, AspectLike, several_aspects, unique_aspects
 from tpips_model.embedder import Embedder
 from tpips_model.errors import AspectError, ImageError, ModelError
 from tpips_model.images import ImageLike
@@ -98,8 +98,10 @@ def as_batch(images: Images, *, what: str = "images") -> tuple[list[ImageLike], 
     A list, a tuple, and an array or tensor of four dimensions (its first axis) are batches; all else is one image.
 
     Raises:
-        ImageError: The batch is empty.
+        ImageError: The batch is empty, or a nested tensor.
     """
+    if getattr(images, "is_nested", False):
+        raise ImageError(f"the batch {what!r} is a nested tensor; give a list of tensors")
     is_batch = isinstance(images, (list, tuple)) or getattr(images, "ndim", 0) == 4
     batch: list[Any] = list(images) if is_batch else [images]  # type: ignore[arg-type]
     if not batch:
@@ -147,7 +149,7 @@ def asked_aspects(aspect: AspectLike | Sequence[AspectLike]) -> tuple[tuple[Aspe
     """
     if isinstance(aspect, (str, Aspect)):
         return (Aspect.of(aspect),), False
-    asked = tuple(Aspect.of(one) for one in aspect)
+    asked = several_aspects(aspect)
     if not asked:
         raise AspectError("no aspect was given; give words such as 'brushwork', or 'overall' for no condition")
     if len(unique_aspects(asked)) != len(asked):

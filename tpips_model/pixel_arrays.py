@@ -13,7 +13,7 @@ from tpips_model.errors import ImageError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["array_to_pil", "to_8_bit"]
+__all__ = ["array_size", "array_to_pil", "check_dense", "to_8_bit"]
 
 CHANNELS_TO_MODE = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 # Rounding in float16 and bfloat16 arithmetic; more than this out of [0, 1] is another convention, not an error.
@@ -30,31 +30,58 @@ def array_to_pil(array: NDArray[Any] | torch.Tensor) -> Image.Image:
     Raises:
         ImageError: Another shape or type, no pixels, or values that are not finite or out of range.
     """
-    channels_first = not isinstance(array, np.ndarray)
-    levels = array if isinstance(array, np.ndarray) else _tensor_to_numpy(array)
-    if levels.ndim == 3:
-        levels = _channels_last(levels, prefer_first=channels_first)
-    if levels.ndim not in (2, 3):
-        hint = "; pass the images of a batch one by one" if levels.ndim == 4 else ""
-        raise ImageError(f"expected the shape (H, W), (H, W, C) or (C, H, W){hint}")
-    if levels.size == 0:
+    width, height = array_size(array)
+    if not width or not height:
         raise ImageError("it has no pixels")
+    levels = array if isinstance(array, np.ndarray) else _tensor_to_numpy(array)
+    if levels.ndim == 3 and _channels_first(array):
+        levels = np.moveaxis(levels, 0, 2)
     if levels.ndim == 3 and levels.shape[2] == 1:
         levels = levels[:, :, 0]
     return Image.fromarray(np.ascontiguousarray(to_8_bit(levels)))
 
 
-def _tensor_to_numpy(tensor: torch.Tensor) -> NDArray[Any]:
-    tensor = tensor.detach().cpu()
-    # numpy has no bfloat16
-    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+def array_size(array: NDArray[Any] | torch.Tensor) -> tuple[int, int]:
+    """Return the (width, height) of an array that ``array_to_pil`` takes, by its shape alone.
+
+    Raises:
+        ImageError: Another shape.
+    """
+    shape = tuple(array.shape)
+    if len(shape) not in (2, 3):
+        hint = "; pass the images of a batch one by one" if len(shape) == 4 else ""
+        raise ImageError(f"expected the shape (H, W), (H, W, C) or (C, H, W){hint}")
+    if len(shape) == 2:
+        return shape[1], shape[0]
+    return (shape[2], shape[1]) if _channels_first(array) else (shape[1], shape[0])
 
 
-def _channels_last(levels: NDArray[Any], *, prefer_first: bool) -> NDArray[Any]:
-    first, last = levels.shape[0] in CHANNELS_TO_MODE, levels.shape[2] in CHANNELS_TO_MODE
+def _channels_first(array: NDArray[Any] | torch.Tensor) -> bool:
+    first, last = array.shape[0] in CHANNELS_TO_MODE, array.shape[2] in CHANNELS_TO_MODE
     if not first and not last:
         raise ImageError("neither the first nor the last axis has 1, 2, 3 or 4 channels")
-    return np.moveaxis(levels, 0, 2) if first and (prefer_first or not last) else levels
+    return first and (not last or not isinstance(array, np.ndarray))
+
+
+def check_dense(tensor: torch.Tensor) -> None:
+    """Refuse a tensor whose values cannot be read as they are.
+
+    Raises:
+        ImageError: It is sparse, quantized, or on the device ``meta``, which holds no values.
+    """
+    if str(tensor.layout) != "torch.strided" or tensor.is_quantized or tensor.is_meta:
+        raise ImageError(
+            "it is sparse, quantized or without values (device meta); give a dense tensor, such as to_dense() or "
+            "dequantize() return"
+        )
+
+
+def _tensor_to_numpy(tensor: torch.Tensor) -> NDArray[Any]:
+    check_dense(tensor)
+    # torch notes a conjugation or a sign that is still to be applied, and numpy cannot
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    # numpy has no bfloat16
+    return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
 
 
 def to_8_bit(levels: NDArray[Any]) -> NDArray[np.uint8]:

@@ -12,7 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from tqdm import tqdm
+
+from tpips_model.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from train.judgements import Refusal
@@ -55,7 +56,7 @@ def check(
     found = load_judgements(spec, images_root=images_root, allow_refusals=True)
     refusals = list(found.refusals)
     if images:
-        with tqdm(total=len(distinct_pictures(found)), desc="pictures", unit=" pictures") as bar:
+        with ProgressBar(total=len(distinct_pictures(found)), desc="pictures", unit=" pictures") as bar:
             refusals += undecodable(found, workers=workers, on_picture=bar.update)
     console = Console()
     rows = count_judgements(found)
@@ -92,7 +93,7 @@ def export(
     found = load_judgements(spec, images_root=images_root)
     counts = count_judgements(found)
     total = sum(row.items for row in counts if row.subset is not None)
-    with tqdm(total=total, desc="triplets", unit=" triplets") as bar:
+    with ProgressBar(total=total, desc="triplets", unit=" triplets") as bar:
         folder = export_judgements(found, out, per_shard=per_shard, on_item=bar.update)
     typer.echo(f"wrote {len(found.judgements):,} judgements on {total:,} triplets to {folder}")
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from tqdm import tqdm
 
 from tpips_model.errors import TpipsError
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["evaluation_command"]
 
@@ -45,7 +45,10 @@ def evaluation_command(
     latex: Annotated[Path | None, typer.Option(help="File for the agreement table in the shape of Table 3.")] = None,
     plot: Annotated[Path | None, typer.Option(help="File for the curve of Figure 11: .png, .pdf or .svg.")] = None,
     aspects: Annotated[int, typer.Option(min=0, help="How many aspects the terminal shows.")] = 20,
-    device: Annotated[str | None, typer.Option(help='Such as "cuda:1".  [default: a GPU if there is one]')] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help='"cpu", or a GPU such as "cuda:1"; mini takes the CPU.  [default: a GPU if there is one]'),
+    ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Items scored at a time.")] = 16,
     workers: Annotated[int, typer.Option(min=1, help="Threads that decode pictures.")] = 2,
 ) -> None:
@@ -81,8 +84,8 @@ def evaluation_command(
         with _ProgressBar() as bar:
             evaluation = evaluate(config, on_progress=bar.show)
     except KeyboardInterrupt:
-        if cache is not None:
-            typer.echo(f"stopped; the same command goes on from {cache}", err=True)
+        kept = "nothing is kept without --cache" if cache is None else f"the same command goes on from {cache}"
+        typer.echo(f"stopped; {kept}", err=True)
         raise
     print_tables(evaluation, Console(), aspects=aspects)
     if json_file is not None:
@@ -99,7 +102,7 @@ class _ProgressBar:
     """A bar with rate and remaining time, begun when the number of answers is known."""
 
     def __init__(self) -> None:
-        self._bar: tqdm | None = None
+        self._bar: ProgressBar | None = None
 
     def __enter__(self) -> _ProgressBar:
         return self
@@ -111,5 +114,5 @@ class _ProgressBar:
     def show(self, done: int, total: int) -> None:
         if self._bar is None:
             # initial: what the cache held counts as done, not as done at lightning speed
-            self._bar = tqdm(desc="items × models", total=total, initial=done, unit="answer")
+            self._bar = ProgressBar(desc="items × models", total=total, initial=done, unit="answer")
         self._bar.update(done - self._bar.n)

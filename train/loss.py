@@ -21,6 +21,9 @@ def odd_one_out_similarities(triplets: Tensor) -> Tensor:
     Returns:
         float (..., 3) in [−1, 1].
 
+    Raises:
+        ValueError: There are not three members.
+
     Examples:
         >>> s = odd_one_out_similarities(torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
         >>> s.tolist()  # members 0 and 1 are alike, so 2 is the odd one

@@ -156,7 +156,11 @@ def _write(path: Path, arrays: Mapping[str, list[Any]], records: list[dict[str, 
 
 
 def load_shards(plan: ShardPlan) -> FamilyData:
-    """Read all shards of a plan that make_shards has made."""
+    """Read all shards of a plan that make_shards has made.
+
+    Raises:
+        RuntimeError: The shards do not belong together.
+    """
     parts: dict[str, list[NDArray[Any]]] = {}
     records: list[dict[str, Any]] = []
     for shard in range(plan.shards):

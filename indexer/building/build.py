@@ -27,6 +27,7 @@ from indexer.manifest import Manifest, ModelRecord
 from indexer.output_folder import output_folder
 from indexer.pictures import PictureState, picture_state
 from tpips_model.aspects import OVERALL, Aspect, unique_aspects
+from tpips_model.counted import counted
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
 from tpips_model.loading import load_embedder
@@ -160,7 +161,7 @@ def _add_missing_aspects(
             "build a new index with another --out"
         )
     tasks = [PartTask(part, lacking[part.id]) for part in manifest.parts if lacking[part.id]]
-    label = f"adding {len(added)} aspect{'s' if len(added) > 1 else ''}"
+    label = f"adding {counted(len(added), 'aspect')}"
     job = PartJob(before, work.config.batch_size)
     with (
         BuildProgress.over(tasks, label=label, shown=work.config.progress) as progress,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from tqdm import tqdm
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["BuildProgress", "Counted"]
 
@@ -39,7 +39,7 @@ class BuildProgress:
         tasks: What will be read.
     """
 
-    def __init__(self, bar: tqdm, tasks: Sequence[Counted]) -> None:
+    def __init__(self, bar: ProgressBar, tasks: Sequence[Counted]) -> None:
         self._bar = bar
         self._bytes = sum(task.size or 0 for task in tasks)
         self._counted = all(task.samples is not None for task in tasks)
@@ -77,5 +77,5 @@ class BuildProgress:
         """Show a bar over ``tasks`` on standard error until the block ends."""
         counts = [task.samples for task in tasks]
         total = None if None in counts else sum(count or 0 for count in counts)
-        with tqdm(total=total, desc=label, unit=" images", disable=not shown, smoothing=0.1) as bar:
+        with ProgressBar(total=total, desc=label, unit=" images", disable=not shown, smoothing=0.1) as bar:
             yield cls(bar, tasks)

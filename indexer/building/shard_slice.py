@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from indexer.building.build_config import BuildError
 from indexer.manifest import Manifest
 from indexer.sources import Indexed, Shard, Source
+from tpips_model.counted import counted
 
 __all__ = ["check_slice", "slice_shards"]
 
@@ -45,14 +46,25 @@ def slice_shards(source: Source, wanted: tuple[int, int], done: Set[str]) -> lis
         done: The names of the shards that are indexed.
 
     Raises:
-        BuildError: There are fewer shards than slices, and this one has none.
+        BuildError: There are fewer shards than slices, so that some would have none and they could never be merged.
     """
     number, count = wanted
     shards = source.shards(Indexed())
-    own = shards[(number - 1) * len(shards) // count : number * len(shards) // count]
-    if not own:
+    if len(shards) < count:
         raise BuildError(
-            f"slice {number}/{count} of {source.root} is empty, for there are {len(shards)} shards in all; give at "
-            "most as many slices, or smaller shards with --shard-size"
+            f"{source.root} has {counted(len(shards), 'shard')}, too few for {count:,} slices: some would be empty, "
+            f"and tpips-index merge needs every one. Give --shard-slice I/{len(shards)} at most, or "
+            f"{_smaller(shards, count)}"
         )
+    own = shards[(number - 1) * len(shards) // count : number * len(shards) // count]
     return [shard for shard in own if shard.name not in done]
+
+
+def _smaller(shards: Sequence[Shard], count: int) -> str:
+    """Say how there would be so many shards."""
+    known = [shard.samples for shard in shards if shard.samples is not None]
+    if len(known) < len(shards):
+        return "more and smaller files: each of them is a shard"
+    if sum(known) < count:
+        return f"I/{sum(known)} with --shard-size 1, for there are no more pictures"
+    return f"smaller shards, such as --shard-size {sum(known) // count} for every slice"

@@ -10,6 +10,7 @@ import typer
 from indexer.building.build import build as build_index
 from indexer.building.build_config import BuildConfig
 from indexer.commands.build import build_lines
+from indexer.commands.build_options import BatchSize, Progress, ShardSize
 from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
@@ -28,15 +29,15 @@ def add(
             "default the name of their folder."
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
-    shard_size: Annotated[
-        int, typer.Option(min=1, help="How many files of a folder, or rows of a table, become one part.")
-    ] = DEFAULT_SHARD_SIZE,
-    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+    batch_size: BatchSize = 32,
+    shard_size: ShardSize = DEFAULT_SHARD_SIZE,
+    progress: Progress = True,
 ) -> None:
     """Index more pictures, from where the index's pictures are or from another place, under the same aspects.
 
-    Who searches the index meanwhile sees it as it was, and the new pictures once it is opened or refreshed again.
+    An index that keeps thumbnails gets those of the added pictures, too; tpips-index plan INDEX --data … tells
+    beforehand what it takes. Who searches the index meanwhile sees it as it was, and the new pictures once it is opened
+    or refreshed again.
     """
     folder = given_path(directory, what="the index", kind=IndexDirectoryError)
     read_manifest(folder)  # so that no index is made where there is none

@@ -11,10 +11,24 @@ import typer
 
 from indexer.building.build import build as build_index
 from indexer.building.build_config import BuildConfig, BuildError, BuildSummary
-from indexer.codes import CODES_FROM_ROWS
+from indexer.commands.build_options import (
+    AspectWords,
+    BatchSize,
+    Codes,
+    Data,
+    MaxPixels,
+    MaxTokensPerBatch,
+    Model,
+    Out,
+    Progress,
+    ShardSize,
+    Thumbnails,
+)
+from indexer.commands.default_index import chosen_index
 from indexer.commands.interruption import interruptible
+from indexer.directory import MANIFEST_FILE
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
-from indexer.thumbnails import MAX_SIDE, MIN_SIDE
+from tpips_model.counted import counted
 
 __all__ = ["build", "build_lines"]
 
@@ -23,52 +37,16 @@ MANY_PARTS = 1000
 
 
 def build(
-    out: Annotated[Path, typer.Option(help="The index directory to make or to go on with.")],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="Where the pictures are: folder:PATH, webdataset:PATTERN such as shards/{000..127}.tar, "
-            "parquet:PATTERN, csv:FILE, hf:ID, wikiart[:PATH], openimages[:PATH][?split=NAME], demo, or a bare path "
-            "or address. Without it, aspects are added to the pictures of an index.",
-        ),
-    ] = None,
-    aspect: Annotated[
-        list[str] | None, typer.Option(help="A sense of similarity in any words; may be given several times.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="mini, or the directory or hub id of a Qwen3-VL model; by default that of the index, or mini for a "
-            "new one."
-        ),
-    ] = None,
-    max_pixels: Annotated[
-        int | None,
-        typer.Option(min=1, help="Shrink larger pictures to this area for a Qwen3-VL model (32 x 32 are one token)."),
-    ] = None,
-    max_tokens_per_batch: Annotated[
-        int | None, typer.Option(min=1, help="Bound on the tokens that go through a Qwen3-VL model at once.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
-    shard_size: Annotated[
-        int, typer.Option(min=1, help="How many files of a folder, or rows of a table, become one part.")
-    ] = DEFAULT_SHARD_SIZE,
-    codes: Annotated[
-        bool | None,
-        typer.Option(
-            help="Make codes for approximate search; by default from "
-            f"{CODES_FROM_ROWS:,} images on, and where the index has some already."
-        ),
-    ] = None,
-    thumbnails: Annotated[
-        int | None,
-        typer.Option(
-            min=MIN_SIDE,
-            max=MAX_SIDE,
-            help="Keep a small picture of every item, of so many pixels at most, so that the index can be browsed away "
-            "from its images.",
-        ),
-    ] = None,
+    data: Data = None,
+    aspect: AspectWords = None,
+    out: Out = None,
+    model: Model = None,
+    max_pixels: MaxPixels = None,
+    max_tokens_per_batch: MaxTokensPerBatch = None,
+    batch_size: BatchSize = 32,
+    shard_size: ShardSize = DEFAULT_SHARD_SIZE,
+    codes: Codes = None,
+    thumbnails: Thumbnails = None,
     engine: Annotated[
         str, typer.Option(help="Where pictures are embedded: local, processes of this machine, or ray, a cluster.")
     ] = "local",
@@ -93,14 +71,20 @@ def build(
             "--retry-failed", help="Also read again the pictures of --data that could not be indexed (info --errors)."
         ),
     ] = False,
-    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+    progress: Progress = True,
 ) -> None:
     """Index pictures under every aspect asked for, and under "overall".
 
     Running the same command again does only what is missing: pictures that are new, or aspects that were not there.
+
+    For example: tpips-index build --aspect brushwork --data wikiart
     """
+    index = chosen_index(data, out)
+    if out is None:
+        there = (index / MANIFEST_FILE).exists()
+        typer.echo(f"{'going on with' if there else 'making'} the index {index} (--out gives another place)")
     config = BuildConfig(
-        out=out,
+        out=index,
         data=data,
         aspects=tuple(aspect or ()),
         model=model,
@@ -119,7 +103,7 @@ def build(
     )
     with interruptible():
         summary = build_index(config)
-    for line in build_lines(summary, out):
+    for line in build_lines(summary, index):
         typer.echo(line)
 
 
@@ -136,23 +120,28 @@ def build_lines(summary: BuildSummary, out: Path) -> list[str]:
     where = shlex.quote(str(out))
     if summary.images or summary.parts:
         rate = summary.images / summary.seconds if summary.seconds else 0.0
-        lines.append(f"indexed {summary.images:,} images in {summary.seconds:.1f} s ({rate:.1f} images/s)")
+        lines.append(f"indexed {counted(summary.images, 'image')} in {summary.seconds:.1f} s ({rate:.1f} images/s)")
     if summary.aspects_added:
         lines.append(f"added to the images there before: {', '.join(aspect.text for aspect in summary.aspects_added)}")
     if summary.aspects_coded:
         lines.append(f"made codes for approximate search: {', '.join(aspect.text for aspect in summary.aspects_coded)}")
     if summary.mended:
-        lines.append(f"{summary.mended:,} that could not be indexed before are indexed now, or no longer there")
+        lines.append(f"{summary.mended:,} that could not be indexed before, and now indexed or no longer there")
     if not lines:
         lines.append("nothing was missing")
     if summary.errors:
+        what = counted(
+            summary.errors,
+            "could not be indexed, or not wholly, or was there already",
+            "could not be indexed, or not wholly, or were there already",
+        )
         lines.append(
-            f"{summary.errors:,} could not be indexed, or not wholly; which and why: tpips-index info --errors {where}"
-            "; once mended, the same command with --retry-failed reads them again"
+            f"{what}; which and why: tpips-index info --errors {where}; once mended, the same command with "
+            "--retry-failed reads them again"
         )
     if summary.changed or summary.vanished:
         lines.append(
-            f"{summary.changed:,} indexed images have changed and {summary.vanished:,} have vanished since; the index "
+            f"{counted(summary.changed, 'indexed image')} changed and {summary.vanished:,} vanished since; the index "
             f"keeps them as they were. Restore them; say where they are now: tpips-index moved {where} FOLDER; or "
             f"take them out: tpips-index remove {where} --vanished, or --changed --again and this command once more"
         )
@@ -161,5 +150,5 @@ def build_lines(summary: BuildSummary, out: Path) -> list[str]:
             f"the index has {summary.total_parts:,} parts, and opens and answers faster with fewer: "
             f"tpips-index compact {where}"
         )
-    lines.append(f"{out} holds {summary.total_images:,} images")
+    lines.append(f"{out} holds {counted(summary.total_images, 'image')}")
     return lines

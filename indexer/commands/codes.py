@@ -14,10 +14,12 @@ from indexer.codes import make_codes, outgrown, remove_codes
 from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
+from indexer.index_codes import IndexCodes
 from indexer.index_summary import codes_bytes, lists_bytes
 from indexer.lists import LISTS_FROM_ROWS, lists_to_make, make_lists, remove_lists
 from indexer.output_folder import output_folder
 from tpips_model.aspects import Aspect
+from tpips_model.counted import counted
 
 __all__ = ["codes"]
 
@@ -83,19 +85,23 @@ def codes(
 def _codes_lines(index: IndexDirectory, aspects: Sequence[Aspect]) -> list[str]:
     lines = []
     for aspect in aspects:
-        quantizer = index.quantizer(aspect)
+        quantizer = IndexCodes(index).quantizer(aspect)
         lines.append(f"{aspect.text}: {quantizer.code_bytes:,} bytes an image, {codes_bytes(index, aspect):,} in all")
         if outgrown(quantizer, index.rows):
-            lines[-1] += f"; fitted to {quantizer.trained_on:,} of {index.rows:,} images (--retrain fits them to all)"
+            lines[-1] += (
+                f"; fitted to {quantizer.trained_on:,} of {counted(index.rows, 'image')} (--retrain fits them to all)"
+            )
     return lines
 
 
 def _lists_lines(index: IndexDirectory, asked: int | None) -> list[str]:
-    count = index.list_count
+    count = index.manifest.list_count
     lines = []
     if asked is not None and count < asked:
-        lines.append(f"there are only {index.rows:,} images, so {count:,} lists instead of {asked:,}")
+        there = counted(index.rows, "image")
+        are = "is" if index.rows == 1 else "are"
+        lines.append(f"there {are} only {there}, so {counted(count, 'list')} instead of {asked:,}")
     if count:
-        mean = index.rows / count
-        lines.append(f"{count:,} lists of {mean:,.0f} images in the mean, {lists_bytes(index):,} bytes in all")
+        mean = counted(round(index.rows / count), "image")
+        lines.append(f"{counted(count, 'list')} of {mean} in the mean, {lists_bytes(index):,} bytes in all")
     return lines

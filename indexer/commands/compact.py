@@ -12,6 +12,7 @@ from indexer.compacting.compaction import Compaction, compact_parts
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
 from indexer.output_folder import output_folder
+from tpips_model.counted import counted
 
 __all__ = ["compact"]
 
@@ -41,14 +42,22 @@ def compact(
 
 def _lines(done: Compaction) -> list[str]:
     index = done.index
-    lines = [f"{done.replaced:,} parts became {done.written:,}" if done.written else "nothing to compact"]
+    lines = [_changed(done)]
     if done.dropped:
-        lines[0] += f"; {done.dropped:,} removed images are no longer stored"
+        stored = counted(done.dropped, "removed image is no longer stored", "removed images are no longer stored")
+        lines[0] += f"; {stored}"
     if done.in_use:
         lines.append(
             "the old files stay until the programs that read the index as it was are done with it; the next command "
             "that writes to the index deletes them"
         )
-    parts = len(index.manifest.parts)
-    lines.append(f"{index.path} holds {index.live_count:,} images in {parts:,} part{'s' if parts != 1 else ''}")
-    return lines
+    parts = counted(len(index.manifest.parts), "part")
+    return [*lines, f"{index.path} holds {counted(index.live_count, 'image')} in {parts}"]
+
+
+def _changed(done: Compaction) -> str:
+    if not done.written:
+        return "nothing to compact"
+    if done.written == done.replaced:  # each by itself, without what was removed from it
+        return f"wrote {counted(done.written, 'part')} anew"
+    return f"{counted(done.replaced, 'part')} became {done.written:,}"

@@ -10,6 +10,7 @@ import typer
 
 from indexer.directory import IndexDirectory
 from indexer.exporting.export import ROWS_PER_FILE, ExportSummary, export_index
+from tpips_model.counted import counted
 from tpips_model.terminal import INTERRUPTED
 
 __all__ = ["export"]
@@ -64,6 +65,6 @@ def _export_lines(summary: ExportSummary, layout: str) -> list[str]:
         "laion": "each folder in it is one that autofaiss and clip-retrieval read",
     }
     return [
-        f"wrote {summary.items:,} images under {names} to {place}: {summary.bytes:,} bytes",
+        f"wrote {counted(summary.items, 'image')} under {names} to {place}: {summary.bytes:,} bytes",
         f"{reads[layout]}; an index of it again: tpips-index import-embeddings --from {place} --out …",
     ]

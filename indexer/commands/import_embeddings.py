@@ -15,6 +15,7 @@ from indexer.importing.model import IMPORTED_MODEL
 from indexer.importing.vector_input import EmbeddingsError
 from indexer.importing.vectors import import_vectors
 from tpips_model.aspects import Aspect
+from tpips_model.counted import counted
 from tpips_model.terminal import INTERRUPTED
 
 __all__ = ["import_embeddings"]
@@ -106,13 +107,18 @@ def _import_lines(summary: ImportSummary, out: Path, pictures: Path | None) -> l
     names = ", ".join(aspect.text for aspect in summary.aspects)
     place = shlex.quote(str(out))
     keys = "numbered" if summary.key is None else f"keys from the column {summary.key!r}"
-    lines = [f"imported {summary.items:,} images of {model.dim:,} dimensions under {names}; {keys}"]
+    lines = [f"imported {counted(summary.items, 'image')} of {model.dim:,} dimensions under {names}; {keys}"]
     if summary.left_out:
         lines.append(f"left out, since metadata are text and numbers: {', '.join(summary.left_out)}")
     if summary.missing:
         lines.append(
-            f"{summary.missing:,} name no file in the folder of pictures, such as {summary.missing_example!r:.120}; "
-            "they have no picture"
+            f"{counted(summary.missing, 'names', 'name')} no file in the folder of pictures, such as "
+            f"{summary.missing_example!r:.120}, and so no picture"
+        )
+    if summary.unsized:
+        lines.append(
+            f"{counted(summary.unsized, 'picture')} of unknown width and height, since no header tells: "
+            f"{summary.unsized_example:.200}"
         )
     if not summary.pictured:
         lines.append(

@@ -14,9 +14,17 @@ from rich.text import Text
 
 from indexer.directory import IndexDirectory
 from indexer.index_summary import IndexSummary, summarise
+from indexer.ledger_kinds import LedgerKind, ledger_kind
+from tpips_model.counted import counted
 from tpips_model.terminal import printable
 
 __all__ = ["info"]
+
+LEDGER_TITLES: dict[LedgerKind, str] = {
+    "error": "Not indexed, or not wholly",
+    "repeat": "Left out, since they were there already",
+    "removed": "Removed",
+}
 
 
 def info(
@@ -26,13 +34,18 @@ def info(
         bool, typer.Option(help="Also check checksums, vectors, items and codes; tpips-index verify checks more.")
     ] = False,
     errors: Annotated[
-        bool, typer.Option("--errors", help="Also list every picture that could not be indexed, with its reason.")
+        bool,
+        typer.Option(
+            "--errors",
+            help="Also list every picture that could not be indexed, was there already, or was removed, with its "
+            "reason.",
+        ),
     ] = False,
 ) -> None:
     """Tell what an index holds: model, source, aspects, pictures, and what could not be indexed."""
     index = IndexDirectory.open(directory, verify=verify)
     summary = summarise(index, read_vectors=verify)
-    lines = index.errors().to_pylist() if errors else []
+    lines = [{**line, "kind": ledger_kind(line["reason"])} for line in index.errors().to_pylist()] if errors else []
     if as_json:
         record = dataclasses.asdict(summary) | ({"error_lines": lines} if errors else {})
         typer.echo(json.dumps(record, indent=1, ensure_ascii=False))
@@ -40,8 +53,12 @@ def info(
     console = Console()
     for table in _info_tables(summary):
         console.print(table)
-    for line in lines:
-        console.print(Text(printable(f"{line['key']}: {line['reason']}")), soft_wrap=True)
+    for kind, title in LEDGER_TITLES.items():
+        of_kind = [line for line in lines if line["kind"] == kind]
+        if of_kind:
+            console.print(Text(f"{title}: {len(of_kind):,}"))
+        for line in of_kind:
+            console.print(Text(printable(f"{line['key']}: {line['reason']}")), soft_wrap=True)
     if summary.complete_with is not None:
         console.print(Text(f"An aspect is incomplete; to complete it: {summary.complete_with}"), soft_wrap=True)
     for text in summary.same_vectors:
@@ -56,9 +73,10 @@ def _info_tables(summary: IndexSummary) -> list[Table]:
         ("fingerprint", summary.fingerprint),
         ("recommended overall penalty", f"{summary.recommended_overall_penalty:g}"),
         ("source", summary.source),
-        ("images", f"{summary.images:,} in {summary.parts:,} part{'s' if summary.parts != 1 else ''}"),
-        *([("removed", f"{summary.removed:,}, stored still")] if summary.removed else []),
+        ("images", f"{summary.images:,} in {counted(summary.parts, 'part')}"),
         ("errors", f"{summary.errors:,}"),
+        *([("repeats left out", f"{summary.repeats:,}")] if summary.repeats else []),
+        *([("removed", _removed(summary))] if summary.removed or summary.removed_lines else []),
         ("lists", f"{summary.lists:,}, {summary.lists_bytes:,} bytes" if summary.lists_bytes else "none"),
     ):
         facts.add_row(name, Text(printable(value), overflow="fold"))
@@ -69,10 +87,22 @@ def _info_tables(summary: IndexSummary) -> list[Table]:
         aspects.add_row(
             Text(aspect.text), Text(aspect.slug), f"{aspect.bytes:,}", state, codes if aspect.codes_bytes else "none"
         )
-    if not summary.errors:
-        return [facts, aspects]
-    errors = Table("count", "reason", "such as", title="Not indexed, or not wholly", title_justify="left")
-    for reason, count in summary.errors_by_reason.items():
-        examples = ", ".join(summary.error_examples[reason])
-        errors.add_row(f"{count:,}", Text(printable(reason)), Text(printable(examples), overflow="fold"))
-    return [facts, aspects, errors]
+    tables = [facts, aspects]
+    if summary.errors:
+        tables.append(_reasons_table("error", summary.errors_by_reason, summary.error_examples))
+    if summary.repeats:
+        tables.append(_reasons_table("repeat", summary.repeats_by_reason, summary.repeat_examples))
+    return tables
+
+
+def _removed(summary: IndexSummary) -> str:
+    told = [f"{summary.removed_lines:,} in the ledger"] if summary.removed_lines else []
+    return ", ".join([*told, *([f"{summary.removed:,} stored still"] if summary.removed else [])])
+
+
+def _reasons_table(kind: LedgerKind, counts: dict[str, int], examples: dict[str, list[str]]) -> Table:
+    table = Table("count", "reason", "such as", title=LEDGER_TITLES[kind], title_justify="left")
+    for reason, count in counts.items():
+        shown = Text(printable(", ".join(examples[reason])), overflow="fold")
+        table.add_row(f"{count:,}", Text(printable(reason)), shown)
+    return table

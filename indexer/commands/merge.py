@@ -11,6 +11,7 @@ import typer
 from indexer.commands.interruption import interruptible
 from indexer.merging.config import MergeConfig, MergeSummary
 from indexer.merging.merge import merge_indices
+from tpips_model.counted import counted
 
 __all__ = ["merge"]
 
@@ -55,13 +56,14 @@ def merge(
 
 def _lines(summary: MergeSummary, out: Path) -> list[str]:
     where = shlex.quote(str(out))
-    lines = [f"wrote {summary.written:,} parts" if summary.written else "nothing was missing"]
+    lines = [f"wrote {counted(summary.written, 'part')}" if summary.written else "nothing was missing"]
     if summary.repeats:
-        lines.append(
-            f"{summary.repeats:,} images were there already and are left out; which: tpips-index info --errors {where}"
+        told = counted(
+            summary.repeats, "image was there already and is left out", "images were there already and are left out"
         )
+        lines.append(f"{told}; which: tpips-index info --errors {where}")
     if summary.removed:
-        lines.append(f"{summary.removed:,} removed images are left out")
+        lines.append(counted(summary.removed, "removed image is left out", "removed images are left out"))
     codes = [what for what in summary.left_out if what != "thumbnails"]
     if codes:
         lines.append(f"the indices' {' and '.join(codes)} differ; make new ones: tpips-index codes {where}")
@@ -71,5 +73,5 @@ def _lines(summary: MergeSummary, out: Path) -> list[str]:
         lines.append(f"the indices' thumbnails differ; make new ones: tpips-index thumbnails {where}")
     if summary.galleries:
         lines.append(f"pictures lie in {', '.join(map(str, summary.galleries))}; keep what the new index needs there")
-    lines.append(f"{out} holds {summary.images:,} images")
+    lines.append(f"{out} holds {counted(summary.images, 'image')}")
     return lines

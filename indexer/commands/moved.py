@@ -15,6 +15,7 @@ from indexer.index_sources import stored_root
 from indexer.item_files import data_roots
 from indexer.output_folder import output_folder
 from indexer.pictures import picture_state
+from tpips_model.counted import counted
 
 __all__ = ["moved"]
 
@@ -49,5 +50,8 @@ def moved(
                 f"place of {index.data_roots[number]}"
             )
         recorded(index, manifest)
-    lost = f"; in all {len(state.vanished):,} are gone and {len(state.changed):,} have changed"
+    lost = (
+        f"; in all {counted(len(state.vanished), 'is gone', 'are gone')} and "
+        f"{counted(len(state.changed), 'has changed', 'have changed')}"
+    )
     typer.echo(f"the pictures are in {root} now{lost if state.vanished or state.changed else ''}")

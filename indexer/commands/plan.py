@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -13,61 +12,80 @@ from rich.console import Console
 from rich.text import Text
 
 from indexer.building.build_config import BuildConfig
+from indexer.commands.build_options import (
+    AspectWords,
+    BatchSize,
+    Codes,
+    Data,
+    MaxPixels,
+    MaxTokensPerBatch,
+    Model,
+    Out,
+    Progress,
+    ShardSize,
+    Thumbnails,
+)
+from indexer.commands.default_index import chosen_index
 from indexer.commands.interruption import interruptible
+from indexer.directory import IndexDirectoryError, read_manifest
+from indexer.given_path import given_path
 from indexer.planning.plan import plan_build
 from indexer.planning.table import plan_table
-from indexer.planning.work import PlanConfig
+from indexer.planning.work import FEWEST_SAMPLES, MOST_SAMPLES, PlanConfig
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
-from indexer.thumbnails import MAX_SIDE, MIN_SIDE
 from tpips_model.terminal import printable
 
 __all__ = ["plan"]
 
 
 def plan(
-    data: Annotated[
-        str | None, typer.Option(help="Where the pictures are, as for build; without it, aspects are added to --out.")
-    ] = None,
-    aspect: Annotated[
-        list[str] | None, typer.Option(help="A sense of similarity in any words; may be given several times.")
-    ] = None,
-    out: Annotated[
+    directory: Annotated[
         Path | None,
-        typer.Option(help="The index directory: what it has already is not planned again, and its disk is looked at."),
+        typer.Argument(
+            metavar="INDEX",
+            help="An index, to plan what add does with the pictures of --data; without it, what build does.",
+            show_default=False,
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="As for build: that of the index, or mini.")] = None,
+    data: Data = None,
+    aspect: AspectWords = None,
+    out: Out = None,
+    model: Model = None,
     workers: Annotated[int, typer.Option(min=1, help="Among how many workers the work will be shared.")] = 1,
-    sample: Annotated[int, typer.Option(min=1, help="How many pictures are read and embedded to measure.")] = 32,
-    max_pixels: Annotated[
-        int | None, typer.Option(min=1, help="Shrink larger pictures to this area for a Qwen3-VL model.")
-    ] = None,
-    max_tokens_per_batch: Annotated[
-        int | None, typer.Option(min=1, help="Bound on the tokens that go through a Qwen3-VL model at once.")
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="How many pictures are embedded at once.")] = 32,
-    shard_size: Annotated[
-        int, typer.Option(min=1, help="How many files of a folder, or rows of a table, become one part.")
-    ] = DEFAULT_SHARD_SIZE,
-    codes: Annotated[bool | None, typer.Option(help="As for build.")] = None,
-    thumbnails: Annotated[
+    sample: Annotated[
         int | None,
-        typer.Option(min=MIN_SIDE, max=MAX_SIDE, help="Also small pictures of so many pixels, as for build."),
+        typer.Option(
+            min=1,
+            help=f"How many pictures are read and embedded to measure; by default a tenth of them, {FEWEST_SAMPLES} to "
+            f"{MOST_SAMPLES}.",
+            show_default=False,
+        ),
     ] = None,
-    new_source: Annotated[
-        bool, typer.Option("--new-source", help="The pictures are to be added to an index of others, as by add.")
-    ] = False,
+    max_pixels: MaxPixels = None,
+    max_tokens_per_batch: MaxTokensPerBatch = None,
+    batch_size: BatchSize = 32,
+    shard_size: ShardSize = DEFAULT_SHARD_SIZE,
+    codes: Codes = None,
+    thumbnails: Thumbnails = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
+    progress: Progress = True,
 ) -> None:
-    """Tell what a build would do, how long it would take and what would be on the disk, before it begins.
+    """Tell what a build or an add would do, how long it would take and what would be on the disk, before it begins.
 
     Nothing is written. Of the pictures a sample is read, and nothing else is fetched but the model.
     """
+    if directory is not None and out is not None:
+        raise typer.BadParameter("give an index, as for add, or --out, as for build, not both")
+    if directory is not None:
+        index = given_path(directory, what="the index", kind=IndexDirectoryError)
+        read_manifest(index)
+    else:
+        index = chosen_index(data, out)
     with interruptible():
         build = BuildConfig(
-            out=out if out is not None else Path.cwd() / f".planned-{os.getpid()}",  # which is never made
+            out=index,
             data=data,
-            new_source=new_source,
+            new_source=directory is not None,
             aspects=tuple(aspect or ()),
             model=model,
             max_pixels=max_pixels,

@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from tqdm import tqdm
 
+from indexer.commands.data_root import DataRoots, given_data_root
 from indexer.commands.interruption import interruptible
 from indexer.directory import IndexDirectory, IndexDirectoryError, read_manifest
 from indexer.file_checks import removed_rows
 from indexer.file_names import thumbnails_file
 from indexer.given_path import given_path
 from indexer.index_changes import recorded, with_file
-from indexer.item_files import data_roots, item_bytes
+from indexer.item_files import DataRoot, data_roots, item_bytes
 from indexer.manifest import PartRecord
 from indexer.output_folder import output_folder, remove_leftovers
 from indexer.part import write_thumbnails
 from indexer.thumbnails import MAX_SIDE, MIN_SIDE, THUMBNAIL_SIDE, make_thumbnail
+from tpips_model.counted import counted
 from tpips_model.errors import TpipsError
 from tpips_model.images import to_rgb
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["add_thumbnails", "remove_thumbnails", "thumbnails"]
 
@@ -41,9 +43,7 @@ def thumbnails(
     side: Annotated[
         int, typer.Option(min=MIN_SIDE, max=MAX_SIDE, help="The longest side of the small pictures in pixels.")
     ] = THUMBNAIL_SIDE,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
-    ] = None,
+    data_root: DataRoots = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the small pictures out of the index.")] = False,
     progress: Annotated[bool, typer.Option(help="Show a progress bar.")] = True,
 ) -> None:
@@ -54,18 +54,22 @@ def thumbnails(
     folder = given_path(directory, what="the index", kind=IndexDirectoryError)
     read_manifest(folder)  # so that no folder is made where there is no index
     where = shlex.quote(str(directory))
+    given_root = given_data_root(data_root)
     with interruptible(), output_folder(folder, checked=not remove) as index:
         assert index is not None
         if remove:
             remove_thumbnails(index)
             typer.echo("no thumbnails any more")
             return
-        index, missing = add_thumbnails(index, side, data_root=data_root, progress=progress)
+        index, missing = add_thumbnails(index, side, data_root=given_root, progress=progress)
     size = sum(part.files[thumbnails_file(part.id)].bytes for part in index.manifest.parts)
-    typer.echo(f"thumbnails of {side} pixels for {index.live_count - missing.count:,} images, {size:,} bytes in all")
+    typer.echo(
+        f"thumbnails of {side} pixels for {counted(index.live_count - missing.count, 'image')}, {size:,} bytes in all"
+    )
     if missing.count:
+        told = counted(missing.count, "picture has", "pictures have")
         typer.echo(
-            f"{missing.count:,} pictures have none, such as {missing.example}; once they can be read: "
+            f"{told} none, such as {missing.example}; once they can be read: "
             f"tpips-index thumbnails {where} --remove, then the same command again"
         )
     typer.echo(f"browse it, with or without the pictures: tpips-app {where}")
@@ -80,7 +84,7 @@ class Missing:
 
 
 def add_thumbnails(
-    index: IndexDirectory, side: int, *, data_root: Path | None = None, progress: bool = True
+    index: IndexDirectory, side: int, *, data_root: DataRoot | None = None, progress: bool = True
 ) -> tuple[IndexDirectory, Missing]:
     """Make the thumbnails that an index lacks, part by part; later parts are given theirs when they are made.
 
@@ -89,7 +93,7 @@ def add_thumbnails(
     Args:
         index: The index.
         side: The longest side in pixels.
-        data_root: Where the pictures are now, if not where the manifest says.
+        data_root: Where the pictures are now, if not where the manifest says; of several sources by their prefixes.
         progress: Whether a progress bar is shown on standard error.
 
     Returns:
@@ -110,7 +114,7 @@ def add_thumbnails(
     roots = data_roots(index.path, manifest.sources, data_root)
     lacking = [part for part in index.manifest.parts if not part.has_thumbnails]
     missing = Missing()
-    with tqdm(
+    with ProgressBar(
         total=sum(part.live for part in lacking), desc="making thumbnails", unit=" images", disable=not progress
     ) as bar:
         for part in lacking:
@@ -122,9 +126,10 @@ def add_thumbnails(
                         reasons.append(fault)
                     bar.update(bool(picture or fault))
             if part.live and len(reasons) == part.live:
+                pictures = counted(part.live, "picture")
                 raise IndexDirectoryError(
-                    f"none of the {part.live:,} pictures of part {part.id} can be read, such as: {reasons[0]}; say "
-                    "with --data-root where the pictures are now"
+                    f"none of the {pictures} of part {part.id} can be read, such as: {reasons[0]}; say with "
+                    "--data-root where the pictures are now"
                 )
             if reasons:
                 missing = Missing(missing.count + len(reasons), missing.example or reasons[0])

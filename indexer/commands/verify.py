@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from indexer.commands.data_root import DataRoots, given_data_root
 from indexer.commands.interruption import interruptible
 from indexer.verifying.verify import Verification, VerifyConfig
 from indexer.verifying.verify import verify as verify_index
@@ -31,9 +32,7 @@ def verify(
     model: Annotated[
         str | None, typer.Option(help="The model that made the index, if not where the index says.")
     ] = None,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
-    ] = None,
+    data_root: DataRoots = None,
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Do without the model: the sample is decoded, and not embedded again.")
     ] = False,
@@ -55,7 +54,7 @@ def verify(
         sample=sample,
         model=model,
         use_model=not no_model,
-        data_root=data_root,
+        data_root=given_data_root(data_root),
         tolerance=tolerance,
         progress=progress,
     )

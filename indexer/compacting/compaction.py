@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from indexer.columns import concat_items
 from indexer.compacting.parts import (
@@ -30,6 +29,7 @@ from indexer.manifest import IndexDirectoryError, Manifest, PartRecord
 from indexer.output_folder import remove_leftovers
 from indexer.readers import older_readers_gone
 from indexer.stored_rows import PARQUET_FAULTS, open_parquet
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["Compaction", "compact_parts", "part_groups"]
 
@@ -100,7 +100,7 @@ def compact_parts(index: IndexDirectory, *, rows: int, progress: bool = True) ->
     """
     groups = [group for group in part_groups(index.manifest, rows) if len(group) > 1 or group[0].removed]
     everything = _all_columns(index) if groups else None
-    with tqdm(
+    with ProgressBar(
         total=sum(part.live for group in groups for part in group),
         desc="compacting",
         unit=" images",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from indexer.durable import TEMPORARY_SUFFIX, make_folder, write_failure
+from indexer.durable import make_folder, write_failure
 from indexer.records import FileRecord
-from tpips_model.durable_files import flush_to_disk
+from tpips_model.durable_files import durable_file
 
 __all__ = ["StreamedFile", "streamed_file", "write_array_blocks", "write_tables"]
 
@@ -59,22 +57,11 @@ def streamed_file(path: Path) -> Iterator[StreamedFile]:
         IndexDirectoryError: The file cannot be written.
     """
     make_folder(path.parent)
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
-        if temporary.is_symlink():  # else opening it would write to where it leads
-            temporary.unlink()
-        with open(temporary, "wb") as stream:
+        with durable_file(path) as stream:
             yield StreamedFile(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-        flush_to_disk(path.parent)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # the first fault is what matters
-            temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise write_failure(path, error) from error
-        raise
+    except OSError as error:
+        raise write_failure(path, error) from error
 
 
 def write_array_blocks(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 from indexer.directory import IndexDirectory
 from indexer.exporting.laion import write_laion
@@ -18,6 +17,7 @@ from indexer.exporting.record import LAYOUTS, ExportError, portable_model
 from indexer.exporting.request import ExportRequest
 from indexer.exporting.rows import ExportRows
 from tpips_model.aspects import Aspect, AspectLike
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["DTYPES", "ROWS_PER_FILE", "ExportSummary", "export_index"]
 
@@ -84,7 +84,7 @@ def export_index(
     model = replace(index.manifest.model, name=portable_model(index.manifest.model.name))
     needed = rows.count * index.dim * np.dtype(dtype).itemsize * len(chosen)
     with export_place(to, index=index.path, needed=needed) as place:
-        with tqdm(total=rows.count, desc="exporting", unit=" items", disable=not progress) as bar:
+        with ProgressBar(total=rows.count, desc="exporting", unit=" items", disable=not progress) as bar:
             _WRITERS[layout](rows, place, ExportRequest(model, dtype, rows_per_file, bar.update))
         files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)

@@ -50,6 +50,8 @@ class ImportSummary:
         pictured: How many items name a file of their picture.
         missing: How many items' pictures are not in the folder that was given.
         missing_example: The first of them.
+        unsized: How many pictures that are there have no header that tells their size.
+        unsized_example: Why, for the first of them.
         left_out: Columns that cannot be metadata: lists, structs, bytes.
     """
 
@@ -60,4 +62,6 @@ class ImportSummary:
     pictured: int
     missing: int
     missing_example: str
+    unsized: int
+    unsized_example: str
     left_out: tuple[str, ...]

@@ -24,6 +24,8 @@ __all__ = ["ImportedItems", "PictureFolder", "refuse_doubled_keys"]
 _KEYS = ("key", "image_path")
 _OWN = ("file", "member", "offset", "size", "width", "height")
 _MIN_DIGITS = 6
+# What the columns of an index hold.
+_MOST_BYTES, _MOST_PIXELS = (1 << 63) - 1, (1 << 31) - 1
 
 
 @dataclass
@@ -198,9 +200,15 @@ class ImportedItems:
     def _exported(self, key: str, row: Row, metadata: Mapping[str, Scalar], number: int) -> Item:
         file, member, offset, size, width, height = row[: len(_OWN)]
         texts = isinstance(file, str) and (member is None or isinstance(member, str))
-        if not texts or not all(type(value) is int and value >= 0 for value in (size, width, height, offset or 0)):
+        numbers = ((size, _MOST_BYTES), (offset or 0, _MOST_BYTES), (width, _MOST_PIXELS), (height, _MOST_PIXELS))
+        whole = all(type(value) is int and 0 <= value <= most for value, most in numbers)
+        # Both sides are 0 where nobody has looked at the picture; of one that somebody has, neither is.
+        if not texts or not whole or (width == 0) != (height == 0):
             assert self.table is not None
-            raise EmbeddingsError(f"{self.table.shown} is damaged in row {number:,} (rows count from 0); export anew")
+            raise EmbeddingsError(
+                f"{self.table.shown} is damaged in row {number:,} (rows count from 0), which says of {key!r:.200} that "
+                f"it is {width!r:.20}×{height!r:.20} pixels large, in {size!r:.20} bytes of {file!r:.200}; export anew"
+            )
         assert isinstance(file, str)
         name = PurePosixPath(file)
         if not file or name.is_absolute() or ".." in name.parts or "\0" in file:

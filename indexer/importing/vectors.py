@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
-from indexer.columns import item_table
+from indexer.columns import Item, item_table
 from indexer.file_names import items_file, vectors_file
 from indexer.given_path import given_path, resolved_path
 from indexer.importing.config import ImportConfig, ImportSummary
 from indexer.importing.items import ImportedItems, PictureFolder, refuse_doubled_keys
 from indexer.importing.model import IMPORTED_KIND, IMPORTED_MODEL
 from indexer.importing.places import VectorPlace, export_at, open_keys, open_vectors
+from indexer.importing.sizes import PictureSizes
 from indexer.importing.unit_halves import unit_halves
 from indexer.importing.vector_input import EmbeddingsError, rechunked
 from indexer.manifest import Manifest, ModelRecord, PartRecord, SourceRecord
@@ -25,6 +24,7 @@ from indexer.manifest_file import MANIFEST_FILE
 from indexer.output_folder import output_folder
 from indexer.part import write_array, write_items, write_ledger, write_manifest
 from tpips_model.aspects import Aspect, unique_aspects
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["import_vectors"]
 
@@ -56,12 +56,12 @@ def import_vectors(config: ImportConfig) -> ImportSummary:
     root = NO_PICTURES if folder is None else os.path.relpath(folder.root, out.resolve())
     with output_folder(out, checked=False):
         _refuse_index(out)  # one that another import has made meanwhile
-        rows = _Rows(places, items, rest, normalise=config.normalise)
+        sizes = None if folder is None else PictureSizes(folder)
+        rows = _Rows(places, items, rest, sizes, normalise=config.normalise)
         parts: list[PartRecord] = []
-        with tqdm(total=items.rows, desc="importing", unit=" items", disable=not config.progress) as bar:
+        with ProgressBar(total=items.rows, desc="importing", unit=" items", disable=not config.progress) as bar:
             for start in range(0, items.rows, rows.most):
-                parts.append(rows.write_part(out, len(parts), start))
-                bar.update(parts[-1].rows)
+                parts.append(rows.write_part(out, len(parts), start, bar.update))
         rows.end()
         if not model.fingerprint:
             model = _with_fingerprint(model, places, parts)
@@ -75,6 +75,8 @@ def import_vectors(config: ImportConfig) -> ImportSummary:
         pictured=rows.pictured,
         missing=0 if folder is None else folder.missing,
         missing_example="" if folder is None else folder.example,
+        unsized=0 if sizes is None else sizes.unknown,
+        unsized_example="" if sizes is None else sizes.example,
         left_out=() if items.table is None else items.table.left_out,
     )
 
@@ -200,25 +202,34 @@ class _Rows:
         places: The vectors.
         items: The items.
         others: Items that stand beside other aspects' vectors, whose keys must be the same.
+        sizes: Finds the pictures' sizes, if it is known where they are.
         normalise: Whether to scale every vector to unit length.
     """
 
     def __init__(
-        self, places: Sequence[VectorPlace], items: ImportedItems, others: Sequence[ImportedItems], *, normalise: bool
+        self,
+        places: Sequence[VectorPlace],
+        items: ImportedItems,
+        others: Sequence[ImportedItems],
+        sizes: PictureSizes | None,
+        *,
+        normalise: bool,
     ) -> None:
         self.most = max(1, min(MAX_PART_ROWS, PART_VALUES // places[0].vectors.dim))
         self.pictured = 0
+        self._sizes = sizes
         self._normalise = normalise
         self._places = [(place, rechunked(place.vectors, self.most)) for place in places]
         self._items, self._read = items, items.read_items()
         self._others = [(other, other.read_keys()) for other in others]
 
-    def write_part(self, out: Path, part: int, start: int) -> PartRecord:
+    def write_part(self, out: Path, part: int, start: int, advance: Callable[[int], object]) -> PartRecord:
         """Write the next rows as a part; until the manifest names it, it counts for nothing."""
         items = list(islice(self._read, self.most))
         keys = [item.key for item in items]
         for other, its_keys in self._others:
             _compare(self._items, other, keys, list(islice(its_keys, self.most)), first=start)
+        items = self._sized(items, advance)
         self.pictured += sum(bool(item.file) for item in items)
         files = {items_file(part): write_items(out, part, item_table(items)), **write_ledger(out, part, ())}
         for place, blocks in self._places:
@@ -229,6 +240,16 @@ class _Rows:
             files[name] = write_array(out / name, halves)
         shard = f"rows {start} to {start + len(items)}"
         return PartRecord(id=part, shards=(shard,), rows=len(items), errors=0, files=files)
+
+    def _sized(self, items: list[Item], advance: Callable[[int], object]) -> list[Item]:
+        if self._sizes is None:
+            advance(len(items))
+            return items
+        sized: list[Item] = []
+        for item in self._sizes.of(items):  # by far the longest of all that is done to a part
+            sized.append(item)
+            advance(1)
+        return sized
 
     def end(self) -> None:
         """Check that nothing is left to read.

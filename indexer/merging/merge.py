@@ -6,8 +6,6 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 from pathlib import Path
 
-from tqdm import tqdm
-
 from indexer.codes import aspects_to_code
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.given_path import given_path, resolved_path
@@ -19,6 +17,7 @@ from indexer.merging.parts import PlannedPart, copied, copied_gallery
 from indexer.merging.sources import has_gallery
 from indexer.output_folder import GALLERY_FOLDER, output_folder
 from indexer.part import write_manifest
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["merge_indices"]
 
@@ -89,7 +88,7 @@ def _merged(config: MergeConfig, layout: Layout, out: Path, begun: Manifest) -> 
     parts = list(begun.parts)
     committed, repeats, planned = len(parts), 0, 0
     total = sum(index.live_count for index in layout.indices)
-    with tqdm(total=total, desc="merging", unit=" images", disable=not config.progress) as bar:
+    with ProgressBar(total=total, desc="merging", unit=" images", disable=not config.progress) as bar:
         for part in _planned(layout):
             if part.number >= len(parts):
                 parts.append(part.write(out, link=config.link))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,8 @@ def place_sources(indices: Sequence[IndexDirectory], out: Path, prefixes: Sequen
         prefixes: One for each index but the first, or none.
 
     Raises:
-        MergeError: A prefix cannot be used, or they are not as many as they must be.
+        MergeError: A prefix cannot be used, they are not as many as they must be, or a folder of one index lies inside
+            a folder of another, so that its pictures would be there twice.
     """
     if prefixes and len(prefixes) != len(indices) - 1:
         raise MergeError(
@@ -126,6 +128,8 @@ def place_sources(indices: Sequence[IndexDirectory], out: Path, prefixes: Sequen
         for old, (source, root) in enumerate(zip(index.manifest.sources, index.data_roots, strict=True)):
             number = known.get((source.kind, root))
             if number is None:
+                if source.kind == "folder":
+                    _refuse_overlap(index, root, indices[:position])
                 number = known[source.kind, root] = len(records)
                 prefix = source.prefix
                 if position:
@@ -138,6 +142,19 @@ def place_sources(indices: Sequence[IndexDirectory], out: Path, prefixes: Sequen
             places.append(PlacedSource((old, source.prefix), number, records[number].prefix))
         placed.append(tuple(places))
     return Sources(tuple(records), tuple(placed), frozenset(shared))
+
+
+def _refuse_overlap(index: IndexDirectory, root: Path, before: Sequence[IndexDirectory]) -> None:
+    for other in before:
+        for record, known in zip(other.manifest.sources, other.data_roots, strict=True):
+            if record.kind == "folder" and (root.is_relative_to(known) or known.is_relative_to(root)):
+                outer, whole = (known, other) if root.is_relative_to(known) else (root, index)
+                raise MergeError(
+                    f"{other.path} was made from folder:{known}, and {index.path} from folder:{root}, which holds some "
+                    "of the same pictures, so that they would be there twice; leave out the index of the folder inside "
+                    "the other. What the other lacks is indexed with: tpips-index build --data "
+                    f"{shlex.quote(f'folder:{outer}')} --out {shlex.quote(str(whole.path))}"
+                )
 
 
 def _name(index: IndexDirectory, source: int) -> str:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from indexer.building.embedding import Decoded, embed, in_batches
 from indexer.building.shard_rows import ShardJob, ShardRows
 from indexer.sources import BadSample, Indexed, Sample, Shard
@@ -100,9 +103,9 @@ def measured(
         picture = work.accept(owner, outcome)
         pictures += [picture] if picture is not None else []
         advance()
-    embed_seconds = seconds_to_embed(embedder, pictures, aspects, batch_size=batch_size)
-    for batch in in_batches(pictures, batch_size):
-        work.take(batch, *embed(embedder, batch, aspects))
+    embed_seconds, embedded = _embedded(embedder, pictures, aspects, batch_size)
+    for batch, given in zip(in_batches(pictures, batch_size), embedded, strict=True):
+        work.take(batch, *given)
     return Measured(pictures, decoding / max(tried, 1), embed_seconds, work.result())
 
 
@@ -113,14 +116,20 @@ def seconds_to_embed(
 
     The first batch is embedded once before it is timed.
     """
+    return _embedded(embedder, pictures, aspects, batch_size)[0] if aspects else None
+
+
+def _embedded(
+    embedder: Embedder, pictures: Sequence[Decoded[Any]], aspects: Sequence[Aspect], batch_size: int
+) -> tuple[float | None, list[tuple[NDArray[np.float32], dict[int, str]]]]:
+    """Return how long embedding takes for each picture, and what ``embed`` gave of each batch."""
     batches = list(in_batches(pictures, batch_size))
-    if not batches or not aspects:
-        return None
+    if not batches:
+        return None, []
     embed(embedder, batches[0], aspects)
     began = time.perf_counter()
-    for batch in batches:
-        embed(embedder, batch, aspects)
-    return (time.perf_counter() - began) / len(pictures)
+    embedded = [embed(embedder, batch, aspects) for batch in batches]
+    return (time.perf_counter() - began) / len(pictures), embedded
 
 
 def tokens_of(embedder: Embedder, pictures: Sequence[Decoded[Any]], aspects: Sequence[Aspect]) -> Tokens | None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tqdm import tqdm
-
 from indexer.engines.protocol import model_record
 from indexer.engines.threads import cores
 from indexer.manifest import Manifest
@@ -22,7 +20,9 @@ from indexer.sources import Sample, open_source
 from indexer.verifying.pictures import sample_rows
 from indexer.verifying.stored import StoredIndex
 from tpips_model.aspects import Aspect
+from tpips_model.counted import counted
 from tpips_model.embedder import Embedder
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["BuildPlan", "Speed", "plan_build"]
 
@@ -55,6 +55,7 @@ class BuildPlan:
     """What a build would do.
 
     Attributes:
+        index: The index that is or would be there.
         source: Kind and folder of the pictures; ``None`` if only aspects are added.
         model: The model's name.
         dim: D.
@@ -80,6 +81,7 @@ class BuildPlan:
         warnings: What should be seen to first.
     """
 
+    index: str
     source: str | None
     model: str
     dim: int
@@ -137,6 +139,7 @@ def plan_build(config: PlanConfig, *, embedder: Embedder | None = None) -> Build
     new = total - (sum(bytes_by_kind(work.before.manifest).values()) if work.before is not None else 0)
     free = shutil.disk_usage(_existing(config.build.out)).free
     return BuildPlan(
+        index=str(config.build.out),
         source=_source(work),
         model=embedder.name,
         dim=embedder.dim,
@@ -179,7 +182,7 @@ def _source_sample(work: PlannedWork) -> SourceSample:
         source = open_source(
             build.data, out=Path(folder), shard_size=build.shard_size, root=work.opened.source.root.resolve()
         )
-        return take_sample(build.data, source, work.shards, work.config.sample)
+        return take_sample(build.data, source, work.shards, work.sample)
 
 
 def _measured(work: PlannedWork, sample: SourceSample, embedder: Embedder) -> Measured:
@@ -189,10 +192,10 @@ def _measured(work: PlannedWork, sample: SourceSample, embedder: Embedder) -> Me
         aspects = work.added
         samples = [
             Sample(**{name: row.item[name] for name in _PLACE}, data=work.before.item_bytes(row.item))
-            for row in sample_rows(StoredIndex(work.before), work.config.sample)
+            for row in sample_rows(StoredIndex(work.before), work.sample)
         ]
     build = work.config.build
-    with tqdm(total=len(samples), desc="sample", unit=" images", disable=not build.progress) as bar:
+    with ProgressBar(total=len(samples), desc="sample", unit=" images", disable=not build.progress) as bar:
         return measured(
             samples,
             embedder,
@@ -275,7 +278,9 @@ def _warnings(work: PlannedWork, images: int | None, new: int, free: int, refuse
     if images is None:
         found.append("how many images there are cannot be told without reading them; bytes are those of no images")
     if refused:
-        found.append(f"{refused:,} pictures of the sample cannot be indexed; a build notes each with its reason")
+        found.append(
+            f"{counted(refused, 'picture')} of the sample cannot be indexed; a build notes each with its reason"
+        )
     if (work.config.build.workers or 1) > 1:
         found.append("the hours hold if every worker has as much of a machine, or a GPU, as this measurement had")
     return found

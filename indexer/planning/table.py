@@ -7,6 +7,7 @@ from rich.text import Text
 
 from indexer.planning.images import Count
 from indexer.planning.plan import BuildPlan
+from tpips_model.counted import counted
 from tpips_model.terminal import printable
 
 __all__ = ["plan_table"]
@@ -14,7 +15,7 @@ __all__ = ["plan_table"]
 
 def plan_table(plan: BuildPlan) -> Table:
     """Return what a build would do, take and cost."""
-    table = Table(show_header=False, title="What a build would do", title_justify="left")
+    table = Table(show_header=False, title="What would be done", title_justify="left")
     for name, value in _lines(plan):
         table.add_row(name, Text(printable(value), overflow="fold"))
     return table
@@ -22,14 +23,15 @@ def plan_table(plan: BuildPlan) -> Table:
 
 def _lines(plan: BuildPlan) -> list[tuple[str, str]]:
     lines = [
+        ("index", plan.index),
         ("source", plan.source or "none: aspects are added"),
         ("model", f"{plan.model}, {plan.dim:,} dimensions"),
         ("aspects", ", ".join(plan.aspects)),
-        ("already indexed", f"{plan.indexed:,} images"),
-        ("to index", f"{_count(plan.images, 'images')} in {plan.shards:,} shards"),
+        ("already indexed", counted(plan.indexed, "image")),
+        ("to index", f"{_count(plan.images)} in {counted(plan.shards, 'shard')}"),
     ]
     if plan.again:
-        lines.append(("to embed again", f"{plan.again:,} images under {', '.join(plan.added_aspects)}"))
+        lines.append(("to embed again", f"{counted(plan.again, 'image')} under {', '.join(plan.added_aspects)}"))
     if plan.tokens is not None:
         each = f"{plan.tokens.vision:,.0f} of the picture and {plan.tokens.text:,} of words an image"
         total = f", {plan.total_tokens:,} in all" if plan.total_tokens is not None else ""
@@ -44,11 +46,10 @@ def _speed_lines(plan: BuildPlan) -> list[tuple[str, str]]:
     measured = (
         f"decoding {1000 * plan.speed.decode_seconds:,.1f} ms, embedding {1000 * (embed or 0.0):,.1f} ms an image"
     )
-    workers = f"{plan.workers:,} worker{'s' if plan.workers > 1 else ''}"
     return [
         ("measured", f"{measured}, on a sample of {plan.sample:,}"),
         ("speed", f"{plan.speed.images_per_s:,.1f} images/s a worker"),
-        ("expected time", f"{_duration(plan.hours)} with {workers}"),
+        ("expected time", f"{_duration(plan.hours)} with {counted(plan.workers, 'worker')}"),
     ]
 
 
@@ -65,10 +66,11 @@ def _byte_lines(plan: BuildPlan) -> list[tuple[str, str]]:
     return lines
 
 
-def _count(images: Count, unit: str) -> str:
+def _count(images: Count) -> str:
     if images.count is None:
-        return f"an unknown number of {unit}"
-    return f"about {images.count:,} {unit} (estimated by bytes)" if images.estimated else f"{images.count:,} {unit}"
+        return "an unknown number of images"
+    told = counted(images.count, "image")
+    return f"about {told} (estimated by bytes)" if images.estimated else told
 
 
 def _duration(hours: float | None) -> str:

@@ -16,7 +16,11 @@ from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
 from tpips_model.loading import load_embedder
 
-__all__ = ["PlanConfig", "PlannedWork", "planned_model", "planned_work"]
+__all__ = ["FEWEST_SAMPLES", "MOST_SAMPLES", "PlanConfig", "PlannedWork", "planned_model", "planned_work"]
+
+FEWEST_SAMPLES = 4
+MOST_SAMPLES = 32
+_SAMPLED_SHARE = 10
 
 
 @dataclass(frozen=True)
@@ -25,14 +29,15 @@ class PlanConfig:
 
     Attributes:
         build: The build; its ``out`` need not exist.
-        sample: How many pictures are read, decoded and embedded to learn what the rest will take.
+        sample: How many pictures are read, decoded and embedded to learn what the rest will take; ``None`` is a tenth
+            of them, ``FEWEST_SAMPLES`` to ``MOST_SAMPLES``.
     """
 
     build: BuildConfig
-    sample: int = 32
+    sample: int | None = None
 
     def __post_init__(self) -> None:
-        if self.sample < 1:
+        if self.sample is not None and self.sample < 1:
             raise BuildError(f"sample must be at least 1, but is {self.sample}")
 
 
@@ -69,6 +74,17 @@ class PlannedWork:
     def again(self) -> int:
         """How many images are embedded again under ``added``."""
         return sum(part.live for part in self.lacking)
+
+    @property
+    def sample(self) -> int:
+        """How many pictures are looked at: planning to index a few takes less than indexing them."""
+        if self.config.sample is not None:
+            return self.config.sample
+        counts = [shard.samples for shard in self.shards] if self.shards else [self.again]
+        if None in counts:
+            return MOST_SAMPLES
+        tenth = -(-sum(count or 0 for count in counts) // _SAMPLED_SHARE)
+        return min(MOST_SAMPLES, max(FEWEST_SAMPLES, tenth))
 
     @property
     def thumbnail_side(self) -> int | None:

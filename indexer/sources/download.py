@@ -11,10 +11,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from tqdm import tqdm
-
 from indexer.sources.source import SourceError
 from indexer.sources.web_request import FetchError
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["Answer", "download", "free_for", "progress_bar"]
 
@@ -82,7 +81,7 @@ def _fetch_rest(
     partial: Path,
     mark: Path,
     shown: str,
-    bar: tqdm,
+    bar: ProgressBar,
 ) -> None:
     partial.parent.mkdir(parents=True, exist_ok=True)
     # What came without a version cannot be told from another file's beginning.
@@ -125,10 +124,10 @@ def free_for(count: int, folder: Path, what: str) -> None:
         )
 
 
-def progress_bar(shown: str) -> tqdm:
-    """Return a bar of bytes on standard error, which shows on a terminal only and leaves nothing behind."""
+def progress_bar(shown: str) -> ProgressBar:
+    """Return a bar of bytes on standard error, which leaves nothing behind at a terminal."""
     label = shown.rpartition("/")[2]
-    return tqdm(desc=label, unit="B", unit_scale=True, unit_divisor=1024, leave=False, disable=None)
+    return ProgressBar(desc=label, unit="B", unit_scale=True, unit_divisor=1024, leave=False)
 
 
 def _size(path: Path) -> int:

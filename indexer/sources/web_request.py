@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from indexer.sources.name_lookup import host_addresses
 from indexer.sources.urls import is_web_url, without_secrets
 
 __all__ = ["FetchError", "RequestGuard"]
@@ -87,19 +88,17 @@ class RequestGuard:
         Raises:
             FetchError: The host has an address that is not public (it is not connected to), or the time is over.
         """
-        host, port = address
         # What is looked at is what is connected to, and not the name: it may mean another address the next time.
-        targets = [host] if self._private else _public_addresses(host, port)
-        for target in targets[:-1]:
-            try:
-                return self.connected(socket.create_connection((target, port), self._left(timeout), source), timeout)
-            except OSError:  # such as no route to IPv6: the last address says what is wrong
-                continue
-        return self.connected(socket.create_connection((targets[-1], port), self._left(timeout), source), timeout)
+        found = self._looked_up(address, timeout)
+        return self._connect_to(found if self._private else _all_public(found), address[1], timeout, source)
 
     def proxied(self, address: tuple[str, int], timeout: float, source: tuple[str, int] | None = None) -> socket.socket:
-        """Connect to the system's proxy, wherever it is."""
-        return self.connected(socket.create_connection(address, self._left(timeout), source), timeout)
+        """Connect to the system's proxy, wherever it is.
+
+        Raises:
+            FetchError: The time is over.
+        """
+        return self._connect_to(self._looked_up(address, timeout), address[1], timeout, source)
 
     def connected(self, connection: socket.socket, timeout: float) -> socket.socket:
         """Take a new connection, before anything is sent over it, and return it.
@@ -164,6 +163,25 @@ class RequestGuard:
             unreachable=unreachable,
         )
 
+    def _looked_up(self, address: tuple[str, int], timeout: float) -> list[str]:
+        left = self._left(timeout)
+        try:
+            return host_addresses(*address, left)
+        except TimeoutError as error:
+            if left < timeout:  # it is the request's own time that is over
+                raise FetchError(_LATE) from error
+            raise
+
+    def _connect_to(
+        self, targets: list[str], port: int, timeout: float, source: tuple[str, int] | None
+    ) -> socket.socket:
+        for target in targets[:-1]:
+            try:
+                return self.connected(socket.create_connection((target, port), self._left(timeout), source), timeout)
+            except OSError:  # such as no route to IPv6: the last address says what is wrong
+                continue
+        return self.connected(socket.create_connection((targets[-1], port), self._left(timeout), source), timeout)
+
     def _left(self, most: float) -> float:
         left = most if self._deadline is None else min(most, self._deadline - time.monotonic())
         if left <= 0:
@@ -224,10 +242,9 @@ def _seconds(header: str | None) -> float | None:
     return float(header) if header is not None and header.isdecimal() and len(header) < 6 else None
 
 
-def _public_addresses(host: str, port: int) -> list[str]:
-    found = [str(one[4][0]).partition("%")[0] for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+def _all_public(found: list[str]) -> list[str]:
     # The same words whether anything listens there or not: they must not tell who may paste an address.
-    if not all(_is_public(ipaddress.ip_address(one)) for one in found):
+    if not all(_is_public(ipaddress.ip_address(one.partition("%")[0])) for one in found):
         raise FetchError("leads to this machine or a private network, where pictures are not fetched from")
     return found
 

@@ -16,6 +16,7 @@ from indexer.quantizer import CENTROIDS, SUB_DIM, Quantizer
 from indexer.verifying.check import Faults, NotCheckedError
 from indexer.verifying.stored import StoredIndex
 from tpips_model.aspects import Aspect
+from tpips_model.counted import counted
 
 __all__ = ["code_faults", "list_faults"]
 
@@ -50,7 +51,7 @@ def code_faults(stored: StoredIndex) -> Faults:
             else:
                 left_out += 1
             bar.update()
-    return f"{count:,} codes made again under {len(coded):,} aspects{stored.left_out(left_out)}"
+    return f"{counted(count, 'code')} made again under {counted(len(coded), 'aspect')}{stored.left_out(left_out)}"
 
 
 def list_faults(stored: StoredIndex) -> Faults:
@@ -73,7 +74,7 @@ def list_faults(stored: StoredIndex) -> Faults:
             yield from _odd_lists(stored, clustering, aspects, part, rows, lists)
         else:
             left_out += 1
-    return f"lists of {count:,} items found again{stored.left_out(left_out)}"
+    return f"lists of {counted(count, 'item')} found again{stored.left_out(left_out)}"
 
 
 def _spread(stored: StoredIndex, part: PartRecord) -> NDArray[np.int64]:

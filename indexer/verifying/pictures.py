@@ -13,6 +13,7 @@ from indexer.manifest import PartRecord
 from indexer.pictures import picture_state
 from indexer.verifying.check import Faults, NotCheckedError
 from indexer.verifying.stored import StoredIndex
+from tpips_model.counted import counted
 
 __all__ = ["SampleRow", "parts_with_pictures", "picture_faults", "sample_rows", "where_pictures_are"]
 
@@ -58,7 +59,7 @@ def picture_faults(stored: StoredIndex) -> Faults:
                 yield f"the picture of {key!r} has changed: its file has another size than when it was indexed"
             count += part.live
             bar.update(part.live)
-    return f"files of {count:,} items{'; ' + missing if missing else ''}"
+    return f"files of {counted(count, 'item')}{'; ' + missing if missing else ''}"
 
 
 def sample_rows(stored: StoredIndex, count: int) -> list[SampleRow]:

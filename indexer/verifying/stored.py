@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from indexer.directory import IndexDirectory
 from indexer.file_checks import check_file, check_part, read_parquet, removed_rows
@@ -19,6 +17,8 @@ from indexer.file_names import items_file
 from indexer.importing.model import IMPORTED_KIND
 from indexer.manifest import IndexDirectoryError, PartRecord
 from indexer.verifying.check import Faults
+from tpips_model.counted import counted
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["StoredIndex", "file_faults", "item_faults", "layout_faults", "ledger_faults", "removal_faults"]
 
@@ -67,14 +67,15 @@ class StoredIndex:
             self._keys = (part.id, self.index.part_items(part, ["key"])["key"])
         return repr(self._keys[1][row].as_py())
 
-    def bar(self, total: int, label: str, unit: str) -> tqdm[Any]:
+    def bar(self, total: int, label: str, unit: str) -> ProgressBar:
         """Return a progress bar."""
-        scaled = unit == "B"
-        return tqdm(total=total, desc=label, unit=unit, unit_scale=scaled, unit_divisor=1024, disable=not self.progress)
+        return ProgressBar(
+            total=total, desc=label, unit=unit, unit_scale=unit == "B", unit_divisor=1024, disable=not self.progress
+        )
 
     def left_out(self, count: int) -> str:
         """Say, as the end of a sentence, how many damaged files a check left out."""
-        return f"; {count:,} damaged file{'s' if count > 1 else ''} left out" if count else ""
+        return f"; {counted(count, 'damaged file')} left out" if count else ""
 
 
 def file_faults(stored: StoredIndex) -> Faults:
@@ -109,7 +110,7 @@ def layout_faults(stored: StoredIndex) -> Faults:
             stored.damaged.update(part.files)
             yield str(error) if isinstance(error, IndexDirectoryError) else f"part {part.id} is damaged: {error}"
     end = f"; {left_out:,} with damaged files left out" if left_out else ""
-    return f"rows, columns and types of {len(parts) - left_out:,} parts{end}"
+    return f"rows, columns and types of {counted(len(parts) - left_out, 'part')}{end}"
 
 
 def removal_faults(stored: StoredIndex) -> Faults:
@@ -123,7 +124,7 @@ def removal_faults(stored: StoredIndex) -> Faults:
         except IndexDirectoryError as error:
             stored.damaged.add(part.removal_file)
             yield str(error)
-    return f"{removed:,} removed items"
+    return counted(removed, "removed item")
 
 
 def ledger_faults(stored: StoredIndex) -> Faults:
@@ -138,7 +139,7 @@ def ledger_faults(stored: StoredIndex) -> Faults:
         except IndexDirectoryError as error:
             stored.damaged.add(part.ledger_file)
             yield str(error)
-    return f"{lines:,} lines{stored.left_out(left_out)}"
+    return f"{counted(lines, 'line')}{stored.left_out(left_out)}"
 
 
 def item_faults(stored: StoredIndex) -> Faults:
@@ -163,7 +164,8 @@ def item_faults(stored: StoredIndex) -> Faults:
             yield from _odd_rows(index, part, live)
             bar.update(part.rows)
     yield from _repeats(stored, hashes)
-    return f"keys, files and {len(columns):,} metadata columns of {count:,} items{stored.left_out(left_out)}"
+    what = f"keys, files and {counted(len(columns), 'metadata column')}"
+    return f"{what} of {counted(count, 'item')}{stored.left_out(left_out)}"
 
 
 def _odd_rows(index: IndexDirectory, part: PartRecord, items: pa.Table) -> Iterator[str]:

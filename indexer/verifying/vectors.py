@@ -11,6 +11,7 @@ from indexer.manifest import IndexDirectoryError, PartRecord
 from indexer.verifying.check import Faults
 from indexer.verifying.stored import StoredIndex
 from tpips_model.aspects import Aspect
+from tpips_model.counted import counted
 
 __all__ = ["aspects_of_one_vector", "one_vector_faults", "vector_faults"]
 
@@ -48,7 +49,7 @@ def vector_faults(stored: StoredIndex) -> Faults:
                     )
                 bar.update(len(piece))
             count += int(live.sum())
-    return f"lengths of {count:,} vectors{stored.left_out(left_out)}"
+    return f"lengths of {counted(count, 'vector')}{stored.left_out(left_out)}"
 
 
 def one_vector_faults(stored: StoredIndex) -> Faults:
@@ -59,7 +60,7 @@ def one_vector_faults(stored: StoredIndex) -> Faults:
         return "left out, since vectors are damaged"
     for aspect in aspects_of_one_vector(index):
         yield f"all {index.live_count:,} items have one and the same vector under {aspect.text!r}"
-    return f"{len(index.aspects):,} aspects"
+    return counted(len(index.aspects), "aspect")
 
 
 def aspects_of_one_vector(index: IndexDirectory) -> tuple[Aspect, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from indexer.directory import IndexDirectory
 from indexer.given_path import resolved_path
-from indexer.item_files import data_roots
+from indexer.item_files import DataRoot, data_roots
 from indexer.manifest import IndexDirectoryError
 from indexer.manifest_file import read_manifest
 from indexer.readers import EpochLock
@@ -18,6 +18,7 @@ from indexer.verifying.pictures import picture_faults, sample_rows, where_pictur
 from indexer.verifying.sample import look_at_sample, stated_tolerance
 from indexer.verifying.stored import StoredIndex
 from indexer.verifying.vector_check import stored_checks
+from tpips_model.counted import counted
 from tpips_model.embedder import Embedder
 from tpips_model.errors import TpipsError
 from tpips_model.loading import load_embedder
@@ -36,7 +37,7 @@ class VerifyConfig:
         sample: How many items are looked at closely, spread over all parts.
         model: What ``load_embedder`` takes; ``None`` is the model that the index names.
         use_model: Whether the sample is embedded again.
-        data_root: Where the pictures of the first source are now, if not where the manifest says.
+        data_root: Where the pictures are now, if not where the manifest says; of several sources by their prefixes.
         tolerance: How far the cosine of a vector made again may be below 1; ``None`` is what suits the model.
         progress: Whether progress bars are shown on standard error.
     """
@@ -45,7 +46,7 @@ class VerifyConfig:
     sample: int = 32
     model: str | None = None
     use_model: bool = True
-    data_root: Path | None = None
+    data_root: DataRoot | None = None
     tolerance: float | None = None
     progress: bool = True
 
@@ -153,7 +154,7 @@ def _sample_checks(config: VerifyConfig, stored: StoredIndex, embedder: Embedder
         why = missing or "there are no items that can be read"
         return [Check(name, "not checked", why) for name in _OF_SAMPLE]
     parts = len({row.part.id for row in sample})
-    of = f"of {len(sample):,} items in {parts:,} of {len(stored.index.manifest.parts):,} parts"
+    of = f"of {counted(len(sample), 'item')} in {parts:,} of {counted(len(stored.index.manifest.parts), 'part')}"
     decoded, thumbnails, vectors = _OF_SAMPLE
     small, again = (
         Check(thumbnails, "not checked", "there are none"),
@@ -162,7 +163,7 @@ def _sample_checks(config: VerifyConfig, stored: StoredIndex, embedder: Embedder
     if found.small or found.thumbnails:
         small = found_check(thumbnails, found.thumbnails, f"{found.small:,} {of}")
     if embedder is not None:
-        told = f"{found.compared:,} vectors {of}; least cosine {found.least:.6f}"
+        told = f"{counted(found.compared, 'vector')} {of}; least cosine {found.least:.6f}"
         again = found_check(vectors, found.vectors, told)
     told = f"width and height {of}{'; ' + missing if missing else ''}"
     return [found_check(decoded, found.decoded, told), small, again]

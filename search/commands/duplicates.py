@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from indexer.commands.data_root import DataRoots, given_data_root
 from indexer.directory import IndexDirectory
 from search.duplicates.groups import DuplicateGroup, DuplicateReport, find_duplicates
 from search.terms import QueryError
+from tpips_model.counted import counted
 from tpips_model.terminal import INTERRUPTED, printable
 
 __all__ = ["duplicates"]
@@ -51,9 +53,7 @@ def duplicates(
             show_default=False,
         ),
     ] = None,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
-    ] = None,
+    data_root: DataRoots = None,
     progress: Annotated[bool, typer.Option(help="Show progress bars.")] = True,
 ) -> None:
     """Find images that are in the index more than once: the same bytes, or overall hardly to be told apart.
@@ -65,7 +65,9 @@ def duplicates(
     if as_json and keys_only:
         raise typer.BadParameter("give --json or --keys-only, not both")
     try:
-        report = find_duplicates(IndexDirectory.open(directory, data_root=data_root), cosine=cosine, progress=progress)
+        report = find_duplicates(
+            IndexDirectory.open(directory, data_root=given_data_root(data_root)), cosine=cosine, progress=progress
+        )
     except KeyboardInterrupt:
         typer.echo("interrupted; nothing was changed", err=True)
         raise typer.Exit(INTERRUPTED) from None
@@ -120,19 +122,20 @@ def _print(report: DuplicateReport, limit: int, index: str) -> None:
         spare = sum(len(group.keys) - 1 for group in groups)
         saved = sum(group.saved for group in groups)
         typer.echo(
-            f"{words}: {len(groups):,} group{'s' if len(groups) != 1 else ''} among {report.items:,} images; {spare:,} "
-            f"could go, {saved:,} bytes"
+            f"{words}: {counted(len(groups), 'group')} among {counted(report.items, 'image')}; {spare:,} could go, "
+            f"{counted(saved, 'byte')}"
         )
         if groups:
             console.print(_table(groups[:limit]))
         if len(groups) > limit:
-            typer.echo(f"and {len(groups) - limit:,} more groups (--limit, or --json for all)")
+            typer.echo(f"and {counted(len(groups) - limit, 'more group')} (--limit, or --json for all)")
     if report.near is None:
         typer.echo("the index has no overall vectors, so near images were not looked for")
     elif not report.exact:
         typer.echo("near images were found approximately, by the codes; a few may be missing")
     if report.without_picture:
-        typer.echo(f"{report.without_picture:,} images have vectors alone, so there are no bytes to compare")
+        have = "has" if report.without_picture == 1 else "have"
+        typer.echo(f"{counted(report.without_picture, 'image')} {have} vectors alone, so there are no bytes to compare")
     if report.unreadable:
         typer.echo(f"{len(report.unreadable):,} could not be read, so their bytes were not compared, such as:")
         for _, reason in report.unreadable[:SHOWN_UNREADABLE]:

@@ -21,6 +21,7 @@ from indexer.removal import allow_again, remove_rows
 from search.items import Items
 from search.selection import Selections
 from search.terms import QueryError
+from tpips_model.counted import counted
 from tpips_model.terminal import printable
 
 __all__ = ["remove"]
@@ -83,13 +84,14 @@ def remove(
             index = remove_rows(index, rows, again=again)
         shown = index.items(["key"])["key"].take(rows[:_SHOWN_KEYS]).to_pylist()
     examples = f": {', '.join(map(printable, shown))}{', …' if len(rows) > len(shown) else ''}" if shown else ""
-    typer.echo(f"{'would remove' if dry_run else 'removed'} {len(rows):,} images{examples}")
-    if not dry_run and index.live_count < index.rows:
+    typer.echo(f"{'would remove' if dry_run else 'removed'} {counted(len(rows), 'image')}{examples}")
+    stored = index.rows - index.live_count
+    if stored and not dry_run:
         typer.echo(
-            f"{index.rows - index.live_count:,} removed images are stored still; to be rid of them: "
+            f"{counted(stored, 'removed image')} {'is' if stored == 1 else 'are'} stored still; to be rid of them: "
             f"tpips-index compact {shlex.quote(str(folder))}"
         )
-    typer.echo(f"{folder} holds {index.live_count:,} images")
+    typer.echo(f"{folder} holds {counted(index.live_count, 'image')}")
 
 
 def _undo(directory: Path, keys: frozenset[str] | None) -> None:
@@ -99,8 +101,8 @@ def _undo(directory: Path, keys: frozenset[str] | None) -> None:
         assert index is not None
         _, count = allow_again(index, keys)
     typer.echo(
-        f"{count:,} removed images may be indexed again: tpips-index build --out {shlex.quote(str(folder))} --data … "
-        "--retry-failed"
+        f"{counted(count, 'removed image')} may be indexed again: tpips-index build --out {shlex.quote(str(folder))} "
+        "--data … --retry-failed"
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.codes import CODES_FROM_ROWS
@@ -19,6 +18,7 @@ from search.engine import Engine
 from search.terms import QueryError
 from search.vectors import StoredVectors
 from tpips_model.aspects import OVERALL
+from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["DuplicateGroup", "DuplicateReport", "find_duplicates"]
 
@@ -150,7 +150,7 @@ def _same_bytes(items: _Items, progress: bool) -> tuple[list[NDArray[np.int64]],
     by_digest: dict[bytes, list[int]] = {}
     unreadable = []
     records = zip(candidates.tolist(), items.records(candidates), strict=True)
-    for place, record in tqdm(records, "reading", len(candidates), unit=" images", disable=not progress):
+    for place, record in ProgressBar(records, "reading", len(candidates), unit=" images", disable=not progress):
         try:
             data = items.index.item_bytes(record)
         except IndexDirectoryError as error:
@@ -175,7 +175,7 @@ def _near_groups(
     store = StoredVectors.of_index(index)
     rows = items.rows[places]
     by_codes = len(rows) > CODES_FROM_ROWS and OVERALL in index.coded_aspects
-    with tqdm(total=len(rows), desc="comparing", unit=" images", disable=not progress) as bar:
+    with ProgressBar(total=len(rows), desc="comparing", unit=" images", disable=not progress) as bar:
         if by_codes:
             owner = stars_by_codes(rows, Engine(store, index), store, cosine, advance=bar.update)
         else:

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tqdm import tqdm
 
 from indexer import IndexDirectory
 from search.milvus.address import MilvusAddress, MilvusError
@@ -18,6 +17,7 @@ from search.milvus.facts import CollectionFacts, facts_collection, read_facts, w
 from search.milvus.fields import index_facts
 from search.milvus.rows import collection_rows
 from tpips_model.aspects import AspectLike
+from tpips_model.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from pymilvus import DataType
@@ -172,7 +172,7 @@ def _send(connection: MilvusConnection, index: IndexDirectory, facts: Collection
     certain = facts.pushed + 2 * BATCHES_BETWEEN_NOTES * facts.batch_rows
     start, noted = facts.pushed, facts.pushed
     rows = collection_rows(index, facts, start, np.float32 if connection.lite else np.float16)
-    with tqdm(total=facts.count, initial=start, desc="pushing", unit=" items", disable=not progress) as bar:
+    with ProgressBar(total=facts.count, initial=start, desc="pushing", unit=" items", disable=not progress) as bar:
         while batch := list(islice(rows, facts.batch_rows)):
             with connection.calling(f"sending the items from {start:,} on") as client:
                 send = client.upsert if start < certain else client.insert

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from indexer.building.build import build
 from indexer.building.build_config import BuildConfig, BuildError, BuildSummary
+from indexer.command_line import app
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.output_folder import output_folder
 from indexer.removal import remove_rows
+from indexer.thumbnails import index_thumbnail
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import content, write_pictures
 from tests.fixtures.tars import write_tar
@@ -147,3 +150,21 @@ def test_an_item_of_another_source_cannot_leave_its_root(index: Path, tmp_path: 
     for file in ("//1/../data/0000.png", "//2/0000.png", "//1//etc/passwd", "//0/0000.png", "//1"):
         with pytest.raises(IndexDirectoryError, match="which is not inside"):
             opened.item_path({"key": "k", "file": file})
+
+
+def test_the_command_gives_added_pictures_the_thumbnails_of_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.building.build.load_embedder", lambda name, **_: StubEmbedder())
+    write_pictures(tmp_path / "data", 2)
+    more = write_pictures(tmp_path / "more", 3)
+    for name, thumbnails in (("small", 32), ("none", None)):
+        config = BuildConfig(out=tmp_path / name, data=str(tmp_path / "data"), thumbnails=thumbnails, progress=False)
+        build(config, embedder=StubEmbedder())
+        ran = CliRunner().invoke(app, ["add", str(tmp_path / name), "--data", str(more), "--no-progress"])
+        assert ran.exit_code == 0, ran.output
+        opened = IndexDirectory.open(tmp_path / name, verify=True)
+        assert [part.has_thumbnails for part in opened.manifest.parts] == [thumbnails is not None] * 2
+        if thumbnails is not None:
+            shown = [index_thumbnail(opened, row) for row in range(opened.rows)]
+            assert [max(to_rgb(one).size) <= 32 for one in shown if one is not None] == [True] * 5

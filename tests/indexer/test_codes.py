@@ -11,6 +11,7 @@ from indexer import codes as codes_module
 from indexer import vector_blocks
 from indexer.codes import make_codes, outgrown, remove_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.index_codes import IndexCodes
 from tests.fixtures.indices import write_index
 from tests.fixtures.picture_folders import content, write_pictures
 from tests.indexer.test_build import run
@@ -41,9 +42,9 @@ def test_row_i_of_the_codes_is_that_of_vector_i_in_every_part(index: Path) -> No
     assert opened.manifest == made.manifest
     assert [aspect.text for aspect in opened.coded_aspects] == list(ASPECTS)
     for text in ASPECTS:
-        quantizer = opened.quantizer(text)
+        quantizer = IndexCodes(opened).quantizer(text)
         assert quantizer.trained_on == 70
-        codes = opened.codes(text)
+        codes = IndexCodes(opened).codes(text)
         assert [(type(part), part.shape, part.dtype) for part in codes] == [
             (np.memmap, (rows, 1), np.uint8) for rows in (30, 30, 10)
         ]
@@ -72,7 +73,7 @@ def test_a_quantizer_is_trained_on_rows_from_everywhere(index: Path) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 15, 16])
 def test_any_number_of_rows_can_be_coded(tmp_path: Path, rows: int) -> None:
     opened = IndexDirectory.open(write_index(tmp_path / "i", {"overall": unit_rows(20)[:rows]}, codes=True))
-    assert sum(len(part) for part in opened.codes("overall")) == rows
+    assert sum(len(part) for part in IndexCodes(opened).codes("overall")) == rows
     assert len(opened.coded_aspects) == 1
 
 
@@ -116,7 +117,7 @@ def test_coding_that_was_stopped_goes_on_to_the_same_index(
     assert len(begun.coded_aspects) == calls // 3
     if calls < 3:
         with pytest.raises(IndexDirectoryError, match=r"'overall' has no codes for all items in .*: tpips-index codes"):
-            begun.codes("overall")
+            IndexCodes(begun).codes("overall")
     make(index)
     assert content(index) == content(tmp_path / "whole")
 
@@ -136,10 +137,10 @@ def test_who_reads_while_codes_are_made_anew_is_told(index: Path, monkeypatch: p
         make(index)
     reader = IndexDirectory.open(index)
     make(index, "overall", retrain=True)
-    assert IndexDirectory.open(index).quantizer("overall").trained_on == 70
-    assert IndexDirectory.open(index).quantizer("brushwork").trained_on == 20
+    assert IndexCodes(IndexDirectory.open(index)).quantizer("overall").trained_on == 70
+    assert IndexCodes(IndexDirectory.open(index)).quantizer("brushwork").trained_on == 20
     with pytest.raises(IndexDirectoryError, match=r"does not have the checksum.*open it again"):
-        reader.quantizer("overall")
+        IndexCodes(reader).quantizer("overall")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -153,7 +154,7 @@ def test_damaged_vectors_are_not_coded(index: Path, value: float) -> None:
 
 
 def test_a_quantizer_is_outgrown_by_twice_as_many_vectors_unless_it_has_seen_enough(index: Path) -> None:
-    quantizer = make(index).quantizer("overall")
+    quantizer = IndexCodes(make(index)).quantizer("overall")
     assert [outgrown(quantizer, rows) for rows in (70, 139, 140)] == [False, False, True]
     assert not outgrown(codes_module.replace(quantizer, trained_on=codes_module.TRAINING_ROWS), 1 << 30)
 
@@ -191,7 +192,7 @@ def test_files_that_change_while_the_index_is_open_are_noticed(small: Path) -> N
     opened = IndexDirectory.open(small)
     np.save(small / "aspects/overall/part-00000.codes.npy", np.zeros((2, 1), np.uint8))
     (small / "aspects/overall/part-00000.npy").unlink()
-    for read in (opened.codes, opened.vectors):
+    for read in (IndexCodes(opened).codes, opened.vectors):
         with pytest.raises(IndexDirectoryError, match="has changed since the index was opened"):
             read("overall")
 

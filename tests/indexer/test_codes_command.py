@@ -9,6 +9,7 @@ import pytest
 
 from indexer import codes as codes_module
 from indexer.directory import IndexDirectory
+from indexer.index_codes import IndexCodes
 from indexer.lock import writer_lock
 from tests.fixtures.indices import write_index
 from tests.fixtures.picture_folders import content
@@ -63,7 +64,7 @@ def test_training_anew_fits_the_images_of_now(index: Path, monkeypatch: pytest.M
     told = command("codes", index, "--no-progress", "--retrain", "--aspect", "overall").stdout
     assert "fitted to" not in told
     opened = IndexDirectory.open(index, verify=True)
-    assert [opened.quantizer(aspect).trained_on for aspect in opened.aspects] == [70, 20]
+    assert [IndexCodes(opened).quantizer(aspect).trained_on for aspect in opened.aspects] == [70, 20]
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])

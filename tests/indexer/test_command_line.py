@@ -43,7 +43,7 @@ def test_build_says_what_it_did(data: Path) -> None:
     made = build(data, "--aspect", "brushwork", "--aspect", "color palette", "--batch-size", 4, "--shard-size", 5)
     assert made.exit_code == 0
     assert re.search(r"^indexed 8 images in [\d.]+ s \([\d.]+ images/s\)$", made.stdout, re.M)
-    told = "2 could not be indexed, or not wholly; which and why: tpips-index info --errors"
+    told = "2 could not be indexed, or not wholly, or were there already; which and why: tpips-index info --errors"
     assert f"{told} {data.parent}/index" in made.stdout
     assert f"{data.parent}/index holds 8 images" in made.stdout
     again = build(data)
@@ -54,7 +54,7 @@ def test_build_says_what_it_did(data: Path) -> None:
     (data / "0001.png").write_bytes(picture_bytes(1) + b"more")
     gone = build(data)
     assert gone.exit_code == 0
-    assert "1 indexed images have changed and 1 have vanished since; the index keeps them" in gone.stdout
+    assert "1 indexed image changed and 1 vanished since; the index keeps them" in gone.stdout
     assert "Restore them; say where they are now: tpips-index moved" in gone.stdout
 
 

@@ -32,6 +32,7 @@ from indexer.compacting.files import write_array_blocks, write_tables
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import vectors_file
 from indexer.index_changes import recorded
+from indexer.index_codes import IndexCodes
 from indexer.lists import make_lists
 from indexer.manifest import Manifest, PartRecord
 from indexer.output_folder import output_folder
@@ -97,8 +98,8 @@ def live_content(index: IndexDirectory) -> dict[str, Any]:
     rows = np.arange(index.rows) if rows is None else rows
     joined: dict[str, list[Any]] = {
         **{f"vectors {aspect}": index.vectors(aspect) for aspect in index.aspects},
-        **{f"codes {aspect}": index.codes(aspect) for aspect in index.coded_aspects},
-        **({"lists": index.lists()} if index.list_count else {}),
+        **{f"codes {aspect}": IndexCodes(index).codes(aspect) for aspect in index.coded_aspects},
+        **({"lists": IndexCodes(index).lists()} if index.manifest.list_count else {}),
     }
     return {
         "items": index.live_items(),
@@ -294,7 +295,7 @@ def test_killed_between_every_two_steps(tmp_path: Path, stride: int) -> None:
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **one_thread})
     found = json.loads(ran.stdout)
-    assert (found["bad"], found["same"]) == ([], True)
+    assert (found["bad"], found["unlike"], found["same"]) == ([], [], True)
     # Two new parts of three files, each with its manifest and its epoch, and what they make superfluous. Fewer would
     # mean that the hooks no longer meet the writer.
     assert found["moments"] >= 2 * (3 + 2) * 6 + 5 * 3

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from indexer.directory import IndexDirectory
@@ -11,6 +12,7 @@ from indexer.exporting.export import export_index
 from indexer.importing.config import ImportConfig
 from indexer.importing.vector_input import EmbeddingsError
 from indexer.importing.vectors import import_vectors
+from indexer.verifying.vector_check import check_vectors
 from tests.fixtures.exports import COUNT, DIM, exported_index, run_command, stored, unit_vectors
 from tests.fixtures.imports import refused, saved, table
 from tpips_model.aspects import Aspect
@@ -168,6 +170,37 @@ def test_vectors_of_two_models_are_not_put_together(tmp_path: Path) -> None:
         export_index(index, tmp_path / f"{name}.parquet", layout="parquet", progress=False)
     one, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
     refused(tmp_path, "made by different models .fingerprints a and b", overall=one, style=other)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"width": 0}, "0×8 pixels large, in 1 bytes of '000004.png'; export anew"),
+        ({"height": 0}, "8×0 pixels large"),
+        ({"width": -1}, "-1×8 pixels large"),
+        ({"height": 1 << 31}, "8×2147483648 pixels large"),
+        ({"size": -1}, "in -1 bytes"),
+        ({"width": 0, "height": 0}, None),
+    ],
+)
+def test_pictures_of_an_export_have_both_sides_or_unknown_ones(
+    tmp_path: Path, changed: dict[str, int], told: str | None
+) -> None:
+    index = IndexDirectory.open(exported_index(tmp_path / "index"))
+    place = tmp_path / "a.parquet"
+    export_index(index, place, layout="parquet", progress=False)
+    rows = pq.read_table(place)
+    for name, value in changed.items():
+        column = rows[name].to_pylist()
+        column[4] = value
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(column, pa.int64()))
+    pq.write_table(rows, place)
+    if told is not None:
+        return refused(tmp_path, f"damaged in row 4 .*of 'picture-000004' that it is .*{told}", overall=place)
+    import_vectors(ImportConfig(tmp_path / "out", ((Aspect("overall"), str(place)),), progress=False))
+    found = IndexDirectory.open(tmp_path / "out", verify=True)
+    check_vectors(found)
+    assert found.items(["width", "height"]).slice(3, 2).to_pylist() == [{"width": 8, "height": 8}, changed]
 
 
 def test_an_import_that_was_interrupted_is_no_index_and_begins_anew(

@@ -15,6 +15,7 @@ from indexer import vector_blocks
 from indexer.clustering import Clustering, list_dtype
 from indexer.codes import remove_codes
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.index_codes import IndexCodes
 from indexer.lists import lists_for, lists_to_make, make_lists, remove_lists
 from tests.fixtures.indices import write_index
 from tests.fixtures.picture_folders import content, write_pictures
@@ -39,7 +40,7 @@ def stored(index: IndexDirectory) -> dict[str, NDArray[np.float32]]:
 
 
 def nearest(index: IndexDirectory) -> NDArray[np.int64]:
-    clustering = index.clustering()
+    clustering = IndexCodes(index).clustering()
     points = np.sum([vectors @ clustering.projections[slug] for slug, vectors in stored(index).items()], axis=0)
     return np.argmin(((points[:, None] - clustering.centers) ** 2).sum(axis=2), axis=1)
 
@@ -48,8 +49,8 @@ def test_every_item_is_in_the_list_of_the_nearest_center(index: Path) -> None:
     made = make(index, 6)
     opened = IndexDirectory.open(index, verify=True)
     assert opened.manifest == made.manifest
-    assert opened.list_count == 6
-    lists = opened.lists()
+    assert opened.manifest.list_count == 6
+    lists = IndexCodes(opened).lists()
     assert [(type(part), part.shape, part.dtype) for part in lists] == [
         (np.memmap, (rows,), np.uint16) for rows in (30, 30, 10)
     ]
@@ -63,12 +64,12 @@ def test_items_that_belong_together_under_all_aspects_share_a_list(tmp_path: Pat
     corners = np.eye(8, dtype=np.float32)
     vectors = {"overall": corners[group // 2], "brushwork": corners[group % 2], "mood": corners[group * 0]}
     path = write_index(tmp_path / "index", vectors, codes=True)
-    numbers = np.concatenate(make(path, 8).lists())
+    numbers = np.concatenate(IndexCodes(make(path, 8)).lists())
     assert len({(a, b) for a, b in zip(group.tolist(), numbers.tolist(), strict=True)}) == 8
 
 
 def test_projections_are_orthonormal_and_no_wider_than_needed(index: Path) -> None:
-    projections = make(index, 6).clustering().projections
+    projections = IndexCodes(make(index, 6)).clustering().projections
     assert [matrix.shape for matrix in projections.values()] == [(8, 16), (8, 16)]
     whole = np.concatenate(list(projections.values()))
     np.testing.assert_allclose(whole.T @ whole, np.eye(16), atol=1e-5)
@@ -108,7 +109,7 @@ def test_what_was_stopped_goes_on_to_the_same_index(
         with pytest.raises(KeyboardInterrupt, match="stopped by the test"):
             make(index, 6)
     begun = IndexDirectory.open(index, verify=True)
-    assert (begun.list_count, sum(part.has_lists for part in begun.manifest.parts)) == (0, calls)
+    assert (begun.manifest.list_count, sum(part.has_lists for part in begun.manifest.parts)) == (0, calls)
     make(index, 6)
     assert content(index) == content(tmp_path / "whole")
 
@@ -132,7 +133,7 @@ def test_few_and_identical_vectors(tmp_path: Path, rows: int, same: bool) -> Non
     vectors = unit_rows(rows)[[0] * rows if same else slice(None)]
     path = write_index(tmp_path / "i", {"overall": vectors}, rows_per_part=3, codes=True)
     for count in {1, rows}:
-        numbers = np.concatenate(make(path, count).lists())
+        numbers = np.concatenate(IndexCodes(make(path, count)).lists())
         assert len(numbers) == rows
         assert int(numbers.max()) < count
         assert len(np.unique(numbers)) == (1 if same else count)
@@ -196,7 +197,7 @@ def test_lists_of_another_shape_or_type_are_refused(index: Path, array: NDArray[
 
 
 def test_a_clustering_of_other_vectors_is_refused(index: Path) -> None:
-    clustering = make(index, 6).clustering()
+    clustering = IndexCodes(make(index, 6)).clustering()
     path = index / "lists/clustering.safetensors"
     for wrong in (
         Clustering(clustering.projections, clustering.centers[:5]),
@@ -211,12 +212,12 @@ def test_a_clustering_of_other_vectors_is_refused(index: Path) -> None:
     with pytest.raises(IndexDirectoryError, match="is no clustering"):
         Clustering.read(path, dim=8, lists=6)
     with pytest.raises(IndexDirectoryError, match=r"does not have|has .* bytes instead"):
-        IndexDirectory.open_unchecked(index).clustering()
+        IndexCodes(IndexDirectory.open_unchecked(index)).clustering()
 
 
 def test_who_has_no_lists_is_told(index: Path) -> None:
-    with pytest.raises(IndexDirectoryError, match="has no lists; make them with: tpips-index codes --lists N"):
-        IndexDirectory.open(index).clustering()
+    with pytest.raises(IndexDirectoryError, match=r"has no lists; make them with: tpips-index codes .*index --lists N"):
+        IndexCodes(IndexDirectory.open(index)).clustering()
 
 
 @pytest.mark.parametrize(
@@ -250,15 +251,15 @@ def test_a_build_keeps_lists_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     before = content(out)
     write_pictures(data / "more", 3, first=20)
     run(out, data, codes=False)
-    assert IndexDirectory.open(out, verify=True).list_count == 0
+    assert IndexDirectory.open(out, verify=True).manifest.list_count == 0
     run(out, data)
     run(out, None, "lighting")
     after = content(out)
     assert {name for name in before if after[name] != before[name]} == {"manifest.json"}
     opened = IndexDirectory.open(out, verify=True)
-    assert opened.list_count == 3
-    assert set(opened.clustering().projections) == {"overall", "brushwork"}
+    assert opened.manifest.list_count == 3
+    assert set(IndexCodes(opened).clustering().projections) == {"overall", "brushwork"}
     remove_lists(opened)
     monkeypatch.setattr(lists_module, "LISTS_FROM_ROWS", 9)
     run(out, None)
-    assert IndexDirectory.open(out, verify=True).list_count == 8
+    assert IndexDirectory.open(out, verify=True).manifest.list_count == 8

@@ -23,7 +23,7 @@ def test_lists_are_made_with_the_codes_and_it_says_what_they_take(index: Path) -
     assert (made.exit_code, made.stderr) == (0, "")
     size = sum(path.stat().st_size for path in (index / "lists").iterdir())
     assert f"8 lists of 9 images in the mean, {size:,} bytes in all\n" in made.stdout
-    assert IndexDirectory.open(index, verify=True).list_count == 8
+    assert IndexDirectory.open(index, verify=True).manifest.list_count == 8
     record = json.loads(command("info", index, "--json", "--verify").stdout)
     assert (record["lists"], record["lists_bytes"]) == (8, size)
     assert f"8, {size:,} bytes" in command("info", index).stdout
@@ -35,7 +35,7 @@ def test_lists_are_made_with_the_codes_and_it_says_what_they_take(index: Path) -
 def test_more_lists_than_images(index: Path) -> None:
     made = command("codes", index, "--no-progress", "--lists", 1000)
     assert "there are only 70 images, so 70 lists instead of 1,000\n" in made.stdout
-    assert IndexDirectory.open(index, verify=True).list_count == 70
+    assert IndexDirectory.open(index, verify=True).manifest.list_count == 70
 
 
 def test_progress_tells_the_step_and_rows_a_second(index: Path) -> None:
@@ -54,7 +54,7 @@ def test_taking_lists_away(index: Path) -> None:
     command("codes", index, "--no-progress", "--lists", 8)
     told = command("codes", index, "--remove", "--aspect", "overall").stdout
     assert "lists" not in told
-    assert IndexDirectory.open(index, verify=True).list_count == 8
+    assert IndexDirectory.open(index, verify=True).manifest.list_count == 8
     assert command("codes", index, "--remove").stdout.endswith("\nno lists any more\n")
     assert not (index / "lists").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from typer.testing import CliRunner, Result
 from indexer.building.build import build
 from indexer.building.build_config import BuildConfig, BuildError
 from indexer.commands.plan import plan as plan_command
-from indexer.directory import IndexDirectory
+from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.part import write_manifest
 from indexer.planning.images import Count
 from indexer.planning.plan import BuildPlan, plan_build
 from indexer.planning.work import PlanConfig
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
-from tpips_model import ModelError
+from tpips_model import AspectLike, ImageLike, ModelError
 
 WIDE = 256
 
@@ -40,7 +41,7 @@ def config(out: Path, data: object = None, **options: Any) -> BuildConfig:
     return BuildConfig(out=out, data=None if data is None else str(data), **given)
 
 
-def planned(build_config: BuildConfig, *, sample: int = 32, embedder: Any = None) -> BuildPlan:
+def planned(build_config: BuildConfig, *, sample: int | None = 32, embedder: Any = None) -> BuildPlan:
     return plan_build(PlanConfig(build_config, sample=sample), embedder=embedder or WideEmbedder())
 
 
@@ -218,7 +219,7 @@ def test_the_command_prints_a_table_or_json(pictures: Path, tmp_path: Path, monk
     told = command("--data", pictures, "--aspect", "brushwork", "--sample", 6, "--workers", 2, "--thumbnails", 64)
     assert told.exit_code == 0, told.output
     for words in (
-        "230 images in 1 shards",
+        "230 images in 1 shard",
         "stub, 256 dimensions",
         "images/s a worker",
         "with 2 workers",
@@ -232,3 +233,61 @@ def test_the_command_prints_a_table_or_json(pictures: Path, tmp_path: Path, monk
     assert record["speed"]["images_per_s"] > 0
     assert record["total_bytes"] == sum(record["bytes"].values())
     assert tree(tmp_path) == before
+
+
+class Counting(WideEmbedder):
+    """Counts the pictures that it embeds."""
+
+    def __init__(self) -> None:
+        self.embedded = 0
+
+    def embed(self, images: Sequence[ImageLike], aspects: Sequence[AspectLike]) -> np.ndarray:
+        self.embedded += len(images)
+        return super().embed(images, aspects)
+
+
+@pytest.mark.parametrize(("count", "sample"), [(2, 2), (40, 4), (41, 5), (230, 23), (400, 32)])
+def test_to_plan_a_few_pictures_fewer_are_embedded_than_there_are(tmp_path: Path, count: int, sample: int) -> None:
+    folder = write_pictures(tmp_path / "data", count)
+    embedder = Counting()
+    plan = planned(config(tmp_path / "index", folder), sample=None, embedder=embedder)
+    assert (plan.images, plan.sample) == (Count(count), sample)
+    assert embedder.embedded == 2 * sample, "once to warm up, and once timed"
+    assert plan.hours is not None
+    assert planned(config(tmp_path / "index", folder), sample=3).sample == min(3, count)
+
+
+def test_fewer_are_embedded_again_to_plan_an_aspect_of_a_few(pictures: Path, tmp_path: Path) -> None:
+    build(config(tmp_path / "index", pictures / "second"), embedder=WideEmbedder())
+    plan = planned(config(tmp_path / "index", aspects=("lighting",)), sample=None)
+    assert (plan.again, plan.sample) == (60, 6)
+
+
+def test_an_add_is_planned_from_the_index_that_it_takes(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexer.planning.work.load_embedder", lambda name, **_: WideEmbedder())
+    index = tmp_path / "index"
+    build(config(index, pictures / "first", thumbnails=32), embedder=WideEmbedder())
+    before = tree(tmp_path)
+    record = json.loads(command(index, "--data", pictures / "second", "--json", "--no-progress").stdout)
+    assert tree(tmp_path) == before
+    assert (record["indexed"], record["images"]["count"], record["sample"]) == (170, 60, 6)
+    assert (record["index"], record["aspects"]) == (str(index), ["overall", "brushwork"])
+    assert record["bytes"]["thumbnails"] > 0
+    added = config(index, pictures / "second", aspects=(), new_source=True, shard_size=256)
+    build(added, embedder=WideEmbedder())
+    now = IndexDirectory.open(index)
+    assert (now.live_count, len(now.manifest.parts)) == (230, 4 + record["shards"])
+    assert record["total_bytes"] == pytest.approx(sum(bytes_on_disk(index).values()), rel=0.1)
+    told = command(index, "--data", pictures / "second", "--no-progress").stdout
+    assert "0 images in 0 shards" in told, "it has been added"
+
+
+def test_an_add_is_planned_for_an_index_that_is_there(pictures: Path, tmp_path: Path) -> None:
+    none = command(tmp_path / "none", "--data", pictures)
+    assert isinstance(none.exception, IndexDirectoryError)
+    assert "does not exist" in str(none.exception)
+    both = command(tmp_path / "none", "--data", pictures, "--out", tmp_path / "other")
+    assert both.exit_code == 2
+    assert "not both" in both.output

@@ -53,7 +53,10 @@ def test_what_is_begun_anew_is_counted_once(bar: tqdm) -> None:
     assert bar.n == 5
 
 
-def test_several_workers_show_what_takes_longest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_workers_show_what_takes_longest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tpips_model.progress_bar.LINE_SECONDS", 0.1)
     data = write_pictures(tmp_path / "data", 24)
     (tmp_path / "pids").mkdir()
     config = BuildConfig(out=tmp_path / "index", data=str(data), shard_size=12, batch_size=1, workers=2)

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from indexer.building.build import build
 from indexer.building.build_config import BuildConfig, BuildError
 from indexer.directory import IndexDirectory
+from indexer.merging.config import MergeConfig
+from indexer.merging.merge import merge_indices
+from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
 from tests.fixtures.tars import write_tar
 from tests.indexer.test_build import interrupt_at, run
@@ -63,17 +67,37 @@ def test_an_index_is_gone_on_with_as_what_it_was_begun_as(tmp_path: Path) -> Non
         run(tmp_path / "whole", data, shard_slice=(1, 2))
 
 
-def test_more_slices_than_shards_leave_some_without(tmp_path: Path) -> None:
-    for number in range(2):
-        write_tar(tmp_path / f"data/{number}.tar", [("a.png", picture_bytes(number))])
-    found = []
-    with pytest.raises(BuildError, match=r"slice 1/3 of .* is empty, for there are 2 shards in all; give at most"):
-        run(tmp_path / "slice-1", tmp_path / "data", shard_slice=(1, 3))
-    assert not (tmp_path / "slice-1").exists()
-    for number in (2, 3):
-        run(tmp_path / f"slice-{number}", tmp_path / "data", shard_slice=(number, 3))
-        found += shard_names(tmp_path / f"slice-{number}")
-    assert found == ["0.tar", "1.tar"]
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_more_slices_than_shards_are_refused_in_every_slice(tmp_path: Path, number: int) -> None:
+    for tar in range(2):
+        write_tar(tmp_path / f"data/{tar}.tar", [("a.png", picture_bytes(tar))])
+    with pytest.raises(
+        BuildError,
+        match=r"data has 2 shards, too few for 3 slices: .* Give --shard-slice I/2 at most, or more and smaller",
+    ):
+        run(tmp_path / "slice", tmp_path / "data", shard_slice=(number, 3))
+    assert not (tmp_path / "slice").exists()
+    for one in (1, 2):
+        run(tmp_path / f"slice-{one}", tmp_path / "data", shard_slice=(one, 2))
+        assert shard_names(tmp_path / f"slice-{one}") == [f"{one - 1}.tar"]
+
+
+def test_of_a_small_folder_the_shard_size_is_named_that_gives_enough_slices(tmp_path: Path) -> None:
+    data = write_pictures(tmp_path / "data", 10)
+
+    def build_slice(number: int, count: int, size: int) -> None:
+        out = tmp_path / str(number)
+        config = BuildConfig(out=out, data=str(data), shard_slice=(number, count), shard_size=size, progress=False)
+        build(config, embedder=StubEmbedder())
+
+    with pytest.raises(BuildError, match=r"has 1 shard, too few for 4 .* such as --shard-size 2 for every slice"):
+        build_slice(2, 4, 256)
+    with pytest.raises(BuildError, match=r"--shard-slice I/1 at most, or I/10 with --shard-size 1"):
+        build_slice(1, 11, 256)
+    for number in range(1, 5):
+        build_slice(number, 4, 2)
+    slices = tuple(tmp_path / str(number) for number in range(1, 5))
+    assert merge_indices(MergeConfig(slices, tmp_path / "all", progress=False)).images == 10
 
 
 @pytest.mark.parametrize("wanted", [(0, 4), (5, 4), (1, 0), (-1, 3)])

@@ -15,7 +15,8 @@ from search import approximate, stored_codes
 from search.approximate import ApproximateSearch, expected_misses
 from search.engine import Engine
 from search.exact import exact_top_k
-from search.joint_codes import JointCache, JointCodes
+from search.joint_cache import JointCache
+from search.joint_codes import JointCodes
 from search.row_scores import ScaledQuery
 from search.stored_codes import StoredCodes
 from search.terms import QueryError

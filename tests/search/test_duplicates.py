@@ -224,5 +224,5 @@ def test_keys_that_hold_line_breaks_are_never_taken_for_two(tmp_path: Path) -> N
     told = command("duplicates", index, "--keys-only", "--null", "--no-progress").output
     assert told == "c\nb\0"
     (tmp_path / "keys").write_bytes(told.encode())
-    assert "removed 1 images" in command("remove", index, "--keys-from", tmp_path / "keys", "--null").output
+    assert "removed 1 image" in command("remove", index, "--keys-from", tmp_path / "keys", "--null").output
     assert IndexDirectory.open(index).removed_rows.tolist() == [3]

@@ -18,7 +18,8 @@ from indexer.quantizer import Quantizer
 from search import approximate, joint_codes
 from search.approximate import ApproximateSearch
 from search.exact import exact_top_k
-from search.joint_codes import JointCache, JointCodes
+from search.joint_cache import JointCache
+from search.joint_codes import JointCodes
 from search.packed_lists import means_and_variances
 from search.searcher import Searcher
 from search.terms import QueryError, TermLike

@@ -91,9 +91,9 @@ def test_a_dry_run_changes_nothing(index: Path) -> None:
 def test_vanished_and_changed_pictures(index: Path) -> None:
     (index / "gallery/000005.png").unlink()
     (index / "gallery/000007.png").write_bytes(b"another picture")
-    assert "would remove 1 images: picture-000007" in command(index, "--changed", "--dry-run")[1]
-    assert "removed 1 images: picture-000005" in command(index, "--vanished")[1]
-    assert "removed 1 images: picture-000007" in command(index, "--vanished", "--changed", "--again")[1]
+    assert "would remove 1 image: picture-000007" in command(index, "--changed", "--dry-run")[1]
+    assert "removed 1 image: picture-000005" in command(index, "--vanished")[1]
+    assert "removed 1 image: picture-000007" in command(index, "--vanished", "--changed", "--again")[1]
     assert removed(index) == [5, 7]
     assert IndexDirectory.open(index).errors()["key"].to_pylist() == ["picture-000005"]
 
@@ -125,7 +125,7 @@ def test_removed_pictures_can_come_back(tmp_path: Path) -> None:
     run(data)
     run(tars)
     assert command(out, "--key", "0001.png", "--key", "0002.png", "--key", "tars/a/1")[0] == 0
-    assert command(out, "--undo", "--key", "0001.png")[1].startswith("1 removed images may be indexed again")
+    assert command(out, "--undo", "--key", "0001.png")[1].startswith("1 removed image may be indexed again")
     run(data, retry=True)
     keys = sorted(IndexDirectory.open(out).live_items(["key"])["key"].to_pylist())
     assert keys[:3] == ["0000.png", "0001.png", "0003.png"]
@@ -153,7 +153,7 @@ def test_moved_pictures_are_found_again(index: Path) -> None:
     )
     assert content(index) == before | {"lock": b""}
     (index.parent / "new place/000003.png").unlink()
-    assert "new place now; in all 1 are gone and 0 have changed" in moved(index.parent / "new place")
+    assert "new place now; in all 1 is gone and 0 have changed" in moved(index.parent / "new place")
     opened = IndexDirectory.open(index, verify=True)
     assert opened.manifest.source.root == "../new place"
     assert opened.item_bytes(opened.items().to_pylist()[5]) == picture_bytes(5)

@@ -27,7 +27,7 @@ from tpips_model.qwen.early_fusion import EarlyFusion
 from tpips_model.qwen.late_fusion import LateFusion
 from tpips_model.qwen.mid_fusion import MidFusion
 from tpips_model.qwen.triplet_head import TripletHead
-from train.command_line import app
+from train.commands import app
 
 RELEASE = Path(__file__).resolve().parents[3] / "shared" / "spec" / "tiny"
 needs_release = pytest.mark.skipif(not RELEASE.is_dir(), reason="the release's tiny checkpoints are not here")

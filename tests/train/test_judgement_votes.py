@@ -21,6 +21,7 @@ from train.judgements.vote_rules import (
     FAILED_SENTINEL,
     NO_SENTINEL,
     NO_VOTES,
+    ONE_SIDED,
     TIE,
     vote_shares,
 )
@@ -151,6 +152,52 @@ def test_2afc_votes_and_their_sentinels(folder: Path) -> None:
     assert tied.dropped == {TIE: 1, NO_ASPECT: 1}
 
 
+def edits(item: str, answers: dict[str, str], **more: Any) -> list[Any]:
+    """Return one line a session of a 2AFC item: aspect → a letter a session, a, b or ? for "can't tell"."""
+    paths = dict(zip(("ref_path", "p0_path", "p1_path"), PATHS, strict=True))
+    told = {"a": "p0", "b": "p1", "?": None}
+    sessions = zip(*answers.values(), strict=True)
+    return [
+        {"session": f"s{n}", "item": item, **paths, "answers": dict(zip(answers, map(told.get, votes), strict=True))}
+        | more
+        for n, votes in enumerate(sessions)
+    ]
+
+
+def test_an_edited_item_with_one_majority_throughout_is_dropped(folder: Path) -> None:
+    """Appendix A.2: "triplets whose human majority votes are the same image for every aspect"."""
+    records = [
+        # candidate a by 3 of 5, 5 of 5, 2 of 3: one method throughout
+        *edits("one-sided", {"hair": "aaabb", "pose": "aaaaa", "sky": "aab??"}, subset="editing"),
+        # b has the sky, by 3 of 5
+        *edits("mixed", {"hair": "aaaab", "pose": "aaaaa", "sky": "abbab"}, subset="editing"),
+        # what would tell them apart is a tie, or more than two who cannot tell: no majority, and dropped itself
+        *edits("tied", {"hair": "bbbba", "pose": "bbb?a", "sky": "aabb?"}, subset="Image Editing"),
+        *edits("unclear", {"hair": "bbbba", "pose": "bbb?a", "sky": "aa???"}, subset="editing"),
+        # one aspect alone shows no method that leads in all
+        *edits("single", {"hair": "bbbba", "sky": "aa???"}, subset="editing"),
+        # pictures that are no edits are kept, unless it is stated that they are
+        *edits("nvs", {"hair": "aaaaa", "pose": "aaaaa"}, subset="nvs"),
+        *edits("stated", {"hair": "aaaaa", "pose": "aaaaa"}, subset="nvs", edited=True),
+        *edits("denied", {"hair": "aaaaa", "pose": "aaaaa"}, subset="editing", edited=False),
+    ]
+    found = read(folder, records)
+    assert found.refusals == ()
+    assert shares(found) == {
+        ("mixed", "hair"): ((pytest.approx(0.8), pytest.approx(0.2)), 5),
+        ("mixed", "pose"): ((1.0, 0.0), 5),
+        ("mixed", "sky"): ((0.4, 0.6), 5),
+        ("single", "hair"): ((pytest.approx(0.2), 0.8), 5),
+        **{(item, aspect): ((1.0, 0.0), 5) for item in ("nvs", "denied") for aspect in ("hair", "pose")},
+    }
+    assert found.dropped == {ONE_SIDED: 4, CANNOT_TELL: 2 + 2 + 4 + 3, TIE: 1, AMBIGUOUS: 2}
+
+
+def test_odd_one_out_items_have_no_such_rule(folder: Path) -> None:
+    found = read(folder, [vote_record("s", "t", PATHS, {"mood": "p0", "sky": "p0"}, subset="editing")])
+    assert len(found.judgements) == 2
+
+
 GOOD = vote_record("s", "t", PATHS, {"mood": "p0"})
 NEXT = {**GOOD, "session": "z"}
 REFUSED = {
@@ -164,6 +211,8 @@ REFUSED = {
     "all pictures the same": (vote_record("s", "u", ["0.png"] * 3, {"mood": "p0"}), "so that no answer is right"),
     "a wrong sentinel": (vote_record("s", "u", TWICE, {"mood": "p0"}, sentinel="p0"), "by its pictures p1 is right"),
     "a missing picture": (vote_record("s", "u", ["0.png", "1.png", "9.png"], {"mood": "p0"}), "does not exist"),
+    "an edit of three": ({**NEXT, "edited": True}, "it is for 2AFC items"),
+    "an unknown edit": ({**NEXT, "edited": 1}, '"edited" must be true or false, but is 1'),
     "no JSON": ("{", "malformed line"),
 }
 

@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from train.command_line import app, main
+from train.command_line import main
+from train.commands import app
 
 Run = Callable[..., tuple[str, str]]
 
@@ -40,7 +41,7 @@ def test_help_names_both_commands() -> None:
 
 
 def test_starting_is_quick() -> None:
-    program = "import sys, train.command_line; print(sorted({'torch', 'transformers', 'scipy'} & set(sys.modules)))"
+    program = "import sys, train.commands; print(sorted({'torch', 'transformers', 'scipy'} & set(sys.modules)))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from tpips_model.aspects import Aspect, AspectLike
+from tpips_model.aspects import AspectLike, several_aspects
+from tpips_model.embedder import images_to_embed
 from tpips_model.errors import ModelError
 from tpips_model.images import ImageLike, to_rgb
 from tpips_model.mini.backbone import EfficientNetLite0
@@ -92,10 +93,10 @@ class MiniEmbedder:
         Images are squeezed to a square, so a panorama and a portrait of one scene differ little.
 
         Raises:
-            ImageError: An image cannot be read.
-            AspectError: An aspect has no word that the model knows; it reads English.
+            ImageError: An image cannot be read, or they are no list.
+            AspectError: An aspect has no word that the model knows; it reads English. Or they are no list.
         """
-        text = self.encode(aspects)
+        images, text = images_to_embed(images), self.encode(aspects)
         vectors = np.empty((len(images), len(text), self.dim), np.float32)
         for start in range(0, len(images), _BATCH):
             features = self.describe(images[start : start + _BATCH])
@@ -104,7 +105,7 @@ class MiniEmbedder:
 
     def encode(self, aspects: Sequence[AspectLike]) -> Tensor:
         """Turn A aspects into the head's float32 (A, 128) word vectors."""
-        return torch.from_numpy(self._text.encode([Aspect.of(aspect).text for aspect in aspects]))
+        return torch.from_numpy(self._text.encode([aspect.text for aspect in several_aspects(aspects)]))
 
     def describe(self, images: Sequence[ImageLike]) -> Tensor:
         """Turn B images into what the head sees of them, float32 (B, F); aspects play no part in it."""

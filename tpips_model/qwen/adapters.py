@@ -17,6 +17,9 @@ __all__ = ["LANGUAGE_LINEARS", "LoraSettings", "attach_lora", "canonical_name", 
 LANGUAGE_LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
+MAX_ALPHA = 1_000_000
+
+
 @dataclass(frozen=True)
 class LoraSettings:
     """What the adapters are like.
@@ -38,9 +41,19 @@ class LoraSettings:
     targets: tuple[str, ...] = LANGUAGE_LINEARS
 
     def __post_init__(self) -> None:
+        named = isinstance(self.targets, (list, tuple)) and all(isinstance(target, str) for target in self.targets)
+        numbers = all(isinstance(value, (int, float)) for value in (self.alpha, self.dropout)) and isinstance(
+            self.r, int
+        )
+        if (
+            not (named and self.targets and numbers)
+            or not (self.r >= 1 and 0 < self.alpha <= MAX_ALPHA and 0 <= self.dropout < 1)  # false for NaN, too
+        ):
+            raise ModelError(
+                f"{self!s:.300} makes no adapter: give r ≥ 1, 0 < alpha ≤ {MAX_ALPHA:,}, 0 ≤ dropout < 1, and the "
+                "names of linear maps"
+            )
         object.__setattr__(self, "targets", tuple(self.targets))
-        if self.r < 1 or not self.targets or not 0 <= self.dropout < 1:
-            raise ModelError(f"{self} makes no adapter: give r ≥ 1, 0 ≤ dropout < 1, and the names of linear maps")
 
 
 def attach_lora(backbone: Backbone, settings: LoraSettings) -> None:

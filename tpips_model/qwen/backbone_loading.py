@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tpips_model.devices import chosen_device
 from tpips_model.errors import ModelError
 from tpips_model.qwen.backbone import Backbone
 from tpips_model.qwen.chat import Chat
 from tpips_model.qwen.model_files import find_model_files, read_json
 from tpips_model.qwen.preprocessing import DEFAULT_MAX_PIXELS, DEFAULT_MIN_PIXELS, Preprocessor
+from tpips_model.qwen.weight_headers import check_weight_headers
 
-__all__ = ["ATTENTIONS", "chosen_device", "chosen_dtype", "load_backbone", "read_preprocessor"]
+__all__ = ["ATTENTIONS", "chosen_dtype", "load_backbone", "read_preprocessor"]
 
 ATTENTIONS = ("sdpa", "flash_attention_2")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -61,36 +63,21 @@ def load_backbone(
     if settings.get("model_type") != "qwen3_vl":
         raise ModelError(f"{files.name} is a {settings.get('model_type')!r} model; a 'qwen3_vl' backbone is needed")
     chosen = chosen_device(device)
-    model = _load_weights(files.directory, chosen_dtype(dtype, chosen), attention, generative=generative)
+    model = _load_weights(files.directory, settings, chosen_dtype(dtype, chosen), attention, generative=generative)
     inner, lm_head = (model.model, model.lm_head) if generative else (model, None)
     places = [Path(files_that_win)] if files_that_win is not None else []
     places.append(files.directory)
+    preprocess = read_preprocessor(places, min_pixels=min_pixels, max_pixels=max_pixels)
+    _check_patches(preprocess, inner.config.vision_config, places)
     backbone = Backbone(
         inner,
         chat=_load_chat(places, image_token_id=inner.config.image_token_id),
-        preprocess=read_preprocessor(places, min_pixels=min_pixels, max_pixels=max_pixels),
+        preprocess=preprocess,
         name=files.name,
         revision=files.revision,
         lm_head=lm_head,
     )
     return backbone.to(chosen).eval().requires_grad_(False)
-
-
-def chosen_device(device: str | torch.device | None) -> torch.device:
-    """Return the device asked for, or the best there is.
-
-    Raises:
-        ModelError: It is no device's name, or there is no such device here.
-    """
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-    except RuntimeError as error:
-        raise ModelError(f"{device!r} is no device; give 'cpu', 'cuda' or 'cuda:1'") from error
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ModelError(f"the device {device!r} was asked for, but torch sees no GPU here; give 'cpu'")
-    return chosen
 
 
 def chosen_dtype(dtype: str | torch.dtype | None, device: torch.device) -> torch.dtype:
@@ -140,6 +127,16 @@ def read_preprocessor(
         raise ModelError(f"the image settings beside {places[-1]} are damaged: {error}") from error
 
 
+def _check_patches(preprocess: Preprocessor, vision: Any, places: list[Path]) -> None:
+    cut = preprocess.patch_size, preprocess.merge_size, preprocess.frames
+    expected = vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
+    if cut != expected:
+        raise ModelError(
+            f"the image settings beside {places[0]} cut pictures by patch size, merge size and frames {cut}, and the "
+            f"backbone's vision tower reads {expected}; take both from the same place"
+        )
+
+
 def _three(value: Any) -> tuple[float, float, float]:
     red, green, blue = [float(value)] * 3 if isinstance(value, (int, float)) else [float(level) for level in value]
     return red, green, blue
@@ -156,12 +153,15 @@ def _load_chat(places: list[Path], *, image_token_id: int) -> Chat:
     return Chat(tokenizer, image_token_id=image_token_id)
 
 
-def _load_weights(directory: Path, dtype: torch.dtype, attention: str, *, generative: bool) -> Any:
+def _load_weights(
+    directory: Path, settings: Mapping[str, Any], dtype: torch.dtype, attention: str, *, generative: bool
+) -> Any:
     from transformers import Qwen3VLForConditionalGeneration, Qwen3VLModel
 
     kind: Any = Qwen3VLForConditionalGeneration if generative else Qwen3VLModel
     if not any(directory.glob("*.safetensors")):
         raise ModelError(f"{directory} holds no *.safetensors; the weights of a backbone are needed in that format")
+    check_weight_headers(directory, settings)
     try:
         with quietly():
             model, report = kind.from_pretrained(

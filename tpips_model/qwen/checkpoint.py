@@ -33,6 +33,8 @@ __all__ = ["FORMAT", "KINDS", "Checkpoint", "build_model", "read_checkpoint", "s
 
 FORMAT = "tpips-model"
 FORMAT_VERSION = 1
+# Of adapters whose tensors do not say it.
+_MAX_RANK = 1024
 # kind -> "module:class"; each class takes the backbone and its own ``settings`` as keywords.
 KINDS = {
     "late": "tpips_model.qwen.late_fusion:LateFusion",
@@ -86,7 +88,7 @@ def read_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint:
             f"{directory} has format {config.get('format')!r} version {config.get('format_version')!r}; this release "
             f"reads {FORMAT!r} version {FORMAT_VERSION}"
         )
-    if config.get("kind") not in KINDS:
+    if not isinstance(config.get("kind"), str) or config["kind"] not in KINDS:
         raise ModelError(f"{directory} is of kind {config.get('kind')!r}; known kinds are {', '.join(KINDS)}")
     tensors = _read_tensors(directory / "adapter.safetensors")
     if (directory / "backbone.safetensors").is_file():
@@ -142,6 +144,16 @@ def build_model(
     Raises:
         ModelError: The backbone cannot be loaded, or the tensors are not this model's; they are named.
     """
+    ranks = {
+        tensor.shape[0]
+        for name, tensor in checkpoint.tensors.items()
+        if name.endswith(".lora_A.weight") and tensor.ndim == 2
+    }
+    if checkpoint.lora is not None and checkpoint.lora.r > max(ranks, default=_MAX_RANK):
+        raise ModelError(  # before memory is taken for it
+            f"the adapters are of rank {checkpoint.lora.r:.4g} by the checkpoint's settings, but its tensors of rank "
+            f"{', '.join(map(str, sorted(ranks)[:5])) or 'none'}; restore one that belongs to the other"
+        )
     backbone = load_backbone(
         checkpoint.backbone,
         revision=checkpoint.revision,
@@ -255,6 +267,10 @@ def _write(path: Path, write: Any) -> None:
 def _read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ModelError(f"cannot read the weights {path}: {error}") from error
+    for name, tensor in tensors.items():
+        if not tensor.is_floating_point():
+            raise ModelError(f"{path} holds {name} of type {tensor.dtype}; floating-point weights are needed")
+    return tensors

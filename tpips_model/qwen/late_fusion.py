@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tpips_model.aspects import OVERALL, Aspect, AspectLike, late_fusion_prompt
+from tpips_model.aspects import OVERALL, Aspect, AspectLike, late_fusion_prompt, several_aspects
+from tpips_model.embedder import images_to_embed
 from tpips_model.errors import ModelError
 from tpips_model.images import ImageLike
 from tpips_model.metric import Images, asked_aspects, metric_call, pair_images
@@ -30,6 +31,8 @@ __all__ = ["PROMPTS", "LateFusion"]
 # How an aspect becomes words: TPIPS (Appendix C.1) and the zero-shot baseline (Appendix C.3).
 PROMPTS = {"tpips": late_fusion_prompt, "zero-shot": zero_shot_embedding_prompt}
 POOLINGS = ("last_token", "mean")
+# Every picture is read behind it; a checkpoint could otherwise ask for any amount of work.
+MAX_INSTRUCTION = 10_000
 
 
 class LateFusion(nn.Module):
@@ -50,7 +53,7 @@ class LateFusion(nn.Module):
         checkpointing: True computes every block anew in the backward pass, for less memory in training.
 
     Raises:
-        ModelError: An unknown prompt or pooling.
+        ModelError: An unknown prompt or pooling, or an instruction or penalty out of range.
     """
 
     kind = "late"
@@ -72,6 +75,14 @@ class LateFusion(nn.Module):
             raise ModelError(
                 f"unknown prompt {prompt!r} or pooling {pooling!r}; prompts are {', '.join(PROMPTS)}, "
                 f"poolings {', '.join(POOLINGS)}"
+            )
+        if not isinstance(instruction, str) or len(instruction) > MAX_INSTRUCTION:
+            raise ModelError(
+                f"the instruction is {instruction!r:.80}; expected words of at most {MAX_INSTRUCTION:,} characters"
+            )
+        if not isinstance(recommended_overall_penalty, (int, float)) or not 0 <= recommended_overall_penalty <= 1:
+            raise ModelError(
+                f"the recommended overall penalty is {recommended_overall_penalty!r:.80}; expected a number from 0 to 1"
             )
         self.backbone = backbone
         self.name = backbone.name
@@ -192,11 +203,13 @@ class LateFusion(nn.Module):
             float32 (B, A, D), every row of unit length.
 
         Raises:
-            ImageError: An image cannot be read; nothing is returned for the others.
+            ImageError: An image cannot be read, or they are no list; nothing is returned for the others.
+            AspectError: An aspect is no words, or they are no list.
             ModelError: A vector is not finite.
         """
+        given, asked = images_to_embed(images), several_aspects(aspects)
         with torch.no_grad(), metric_call(self, ()):
-            vectors = self._in_batches(images, aspects).float().cpu()
+            vectors = self._in_batches(given, asked).float().cpu()
         if not torch.isfinite(vectors).all():
             raise ModelError(
                 f"{self.name} gave values that are not finite in {self.backbone.dtype}; load it with dtype='bfloat16' "

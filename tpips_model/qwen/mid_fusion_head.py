@@ -108,7 +108,15 @@ class MidFusionHead(nn.Module):
 
 
 def uniform_distance(firsts: Sequence[Activations], seconds: Sequence[Activations]) -> torch.Tensor:
-    """Return the distances with all weights 1 and all layers alike: the frozen baseline of Appendix C.3."""
+    """Return the distances with all weights 1 and all layers alike: the frozen baseline of Appendix C.3.
+
+    Args:
+        firsts: P pairs' first images, the activations of each layer.
+        seconds: Their second images, in the same order.
+
+    Returns:
+        float (P,), at least 0.
+    """
     return torch.stack([mean_squared_differences(a, b).mean(0).sum() for a, b in zip(firsts, seconds, strict=True)])
 
 

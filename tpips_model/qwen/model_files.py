@@ -87,6 +87,8 @@ def read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"cannot read {path}: {error}") from error
+    except RecursionError as error:
+        raise ModelError(f"cannot read {path}: it is nested too deeply") from error
     if not isinstance(value, dict):
         raise ModelError(f"{path} holds a {type(value).__name__}, where an object of settings is expected")
     return value

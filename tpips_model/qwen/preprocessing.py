@@ -27,7 +27,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from tpips_model.errors import ImageError, ModelError
-from tpips_model.images import ImageLike, to_rgb
+from tpips_model.images import ImageLike, check_pixels, to_rgb
+from tpips_model.pixel_arrays import check_dense
 
 __all__ = ["DEFAULT_MAX_PIXELS", "DEFAULT_MIN_PIXELS", "Patches", "Preprocessor"]
 
@@ -35,6 +36,8 @@ DEFAULT_MIN_PIXELS = 65536
 # 8,192 image tokens of 32 × 32 pixels, the longest sequence that the release computes.
 DEFAULT_MAX_PIXELS = 8192 * 32 * 32
 MAX_PROPORTION = 200
+# Of patch and merge size and frames; a Qwen3-VL has 16, 2 and 2.
+MAX_COUNT = 64
 # Levels this far out of [0, 1] are another convention, not the overshoot of a generator.
 SLACK = 0.5
 
@@ -80,7 +83,8 @@ class Preprocessor:
         frames: Copies of a still picture along the time axis of a patch.
 
     Raises:
-        ModelError: ``max_pixels`` is less than one token, or ``min_pixels`` is not positive.
+        ModelError: ``max_pixels`` is less than one token, ``min_pixels`` is not positive, or another setting is out of
+            range.
     """
 
     min_pixels: int = DEFAULT_MIN_PIXELS
@@ -92,6 +96,14 @@ class Preprocessor:
     frames: int = 2
 
     def __post_init__(self) -> None:
+        counts = {"patch_size": self.patch_size, "merge_size": self.merge_size, "frames": self.frames}
+        for name, count in counts.items():
+            if not 1 <= count <= MAX_COUNT:
+                raise ModelError(f"the image settings' {name} is {count}; expected 1 to {MAX_COUNT}")
+        if not all(map(math.isfinite, (*self.mean, *self.std))) or min(self.std) <= 0:
+            raise ModelError(
+                f"the image settings' mean {self.mean} and std {self.std} must be finite, and std above zero"
+            )
         if self.max_pixels < self.factor**2:
             raise ModelError(
                 f"max_pixels is {self.max_pixels}, but one image token covers {self.factor**2} pixels; "
@@ -139,9 +151,14 @@ class Preprocessor:
         """Return a floating-point tensor (3, H, W) as it is, anything else as an RGB picture of 8 bits.
 
         Raises:
-            ImageError: The picture cannot be read.
+            ImageError: The picture cannot be read, has no pixels or too many, or is no dense tensor.
         """
         if isinstance(image, Tensor) and image.is_floating_point() and image.ndim == 3 and image.shape[0] == 3:
+            try:
+                check_dense(image)
+                check_pixels((image.shape[2], image.shape[1]))
+            except ImageError as error:
+                raise ImageError(f"a tensor of shape {tuple(image.shape)} cannot be used: {error}") from error
             return image
         return to_rgb(image)
 
@@ -223,8 +240,6 @@ class Preprocessor:
 
 
 def _checked_levels(pixels: Tensor) -> Tensor:
-    if pixels.shape[1] < 1 or pixels.shape[2] < 1:
-        raise ImageError(f"a tensor of shape {tuple(pixels.shape)} has no pixels; expected (3, H, W)")
     pixels = pixels.float()
     low, high = (float(level) for level in torch.aminmax(pixels.detach()))
     if not -SLACK <= low <= high <= 1 + SLACK:  # false for NaN, too

@@ -61,7 +61,10 @@ def rating_distribution(answer: torch.Tensor, after_one: torch.Tensor | None, to
         tokens: How the tokenizer writes the ratings.
 
     Returns:
-        float32 or wider (…, 11).
+        float32 or wider (…, 11), each row summing to one.
+
+    Raises:
+        ValueError: "10" is two tokens, and ``after_one`` is missing.
     """
     wide = torch.promote_types(answer.dtype, torch.float32)
     first = answer[..., list(tokens.single)].to(wide).softmax(-1)

@@ -10,26 +10,11 @@ from train.agreement import Estimate
 from train.evaluation.figures import Figure, Points, figures_by
 from train.evaluation.judges import ModelRow
 from train.evaluation.paper_figures import MeanAndError, paper_figure, paper_rows
+from train.judgements.two_afc_sources import two_afc_source
 
 __all__ = ["Column", "ComparisonTable", "TableRow", "comparison_table", "table_columns"]
 
 TYPES = ("Classic", "Triplet", "Early Fusion", "Mid-Fusion", "Late Fusion")
-# What data sets call the 2AFC set's four sources -> the column of Table 3.
-SUBSETS = {
-    "editing": "Editing",
-    "edit": "Editing",
-    "img-edit": "Editing",
-    "image-editing": "Editing",
-    "composite": "Composite",
-    "compositing": "Composite",
-    "img-composite": "Composite",
-    "image-compositing": "Composite",
-    "nvs": "NVS",
-    "novel-view-synthesis": "NVS",
-    "im-to-3d": "Im-to-3D",
-    "image-to-3d": "Im-to-3D",
-    "single-image-3d": "Im-to-3D",
-}
 # Data sets of Table 4, and one that the paper has nothing to do with.
 OTHER_SETS: Mapping[str, str | None] = {"bapps": "BAPPS", "nights": "NIGHTS", "procedural": None}
 
@@ -96,10 +81,10 @@ def table_columns(points: Sequence[Points]) -> list[Column]:
     for one in points:
         named = [subset for subset in dict.fromkeys(one.subsets) if subset]
         prefix = f"{one.data} " if many else ""
-        papers = [_paper_subset(subset) for subset in named]
+        papers = [two_afc_source(subset) for subset in named]
         if len(set(one.subsets)) > 1:
             for figure in figures_by(one, one.subsets):
-                paper = _paper_subset(figure.part or "") if one.kind == "2afc" else None
+                paper = two_afc_source(figure.part or "") if one.kind == "2afc" else None
                 columns.append(Column(f"{prefix}{figure.part or 'no subset'}", paper, figure))
         known = {"bapps", "nights", "procedural"} & {one.data.split("-")[0]}
         if known:
@@ -111,10 +96,6 @@ def table_columns(points: Sequence[Points]) -> list[Column]:
         heading = "odd-one-out" if one.kind == "odd-one-out" else "2AFC"
         columns.append(Column(f"{prefix}{heading}", whole, figures_by(one)[0]))
     return columns
-
-
-def _paper_subset(subset: str) -> str | None:
-    return SUBSETS.get(subset.casefold().replace("_", "-").replace(" ", "-"))
 
 
 def comparison_table(

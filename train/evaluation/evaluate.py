@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tpips_model.devices import chosen_device
 from tpips_model.errors import ModelError
 from train.evaluation.figures import Points, agreement_points
 from train.evaluation.items import plan_items
@@ -30,7 +31,7 @@ class EvaluationConfig:
         data: Specs of ``load_judgements``, and ``qare:FOLDER``.
         images_root: What paths in JSON lines are relative to; by default the file's folder.
         allow_refusals: Measure on what can be used of the data instead of refusing them.
-        device: By default a GPU if there is one, else the CPU.
+        device: By default a GPU if there is one, else the CPU; mini computes on the CPU whatever it is.
         scoring: Cache, batch and threads.
     """
 
@@ -99,13 +100,14 @@ def evaluate(config: EvaluationConfig, *, on_progress: Callable[[int, int], None
         on_progress: See ``score_items``.
 
     Raises:
-        ModelError: A model's name is unknown, its package missing, it cannot be loaded, or nothing in the data is of a
-            kind that it answers.
+        ModelError: A model's name is unknown, its package or the device missing, it cannot be loaded, or nothing in the
+            data is of a kind that it answers.
         JudgementDataError: The data cannot be used, or hold no judgement.
         QareDataError: A folder does not hold QARE-Bench.
         ImageError: A picture cannot be read.
     """
     check_model_names(config.models)
+    chosen_device(config.device)
     if not config.data:
         raise JudgementDataError("no data were named; give FILE.jsonl, a folder of shards, or qare:FOLDER")
     qare = [load_qare(Path(spec.removeprefix(QARE_PREFIX))) for spec in config.data if spec.startswith(QARE_PREFIX)]

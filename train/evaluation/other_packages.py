@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tpips_model.aspects import Aspect
+from tpips_model.devices import chosen_device
 from tpips_model.errors import ModelError
-from tpips_model.qwen.backbone_loading import chosen_device
 from train.evaluation.judges import EmbeddingJudge, Judge, ModelRow, PairJudge
 from train.evaluation.own_models import parameter_count
 
@@ -37,7 +37,11 @@ PAPER_LPIPS, PAPER_DREAMSIM = ModelRow("Classic", "LPIPS", "62M"), ModelRow("Cla
 
 
 def load_lpips(name: str, net: str, device: str | None) -> Judge:
-    """Load LPIPS. Pictures of a pair that differ in size are compared at the smaller one's size."""
+    """Load LPIPS. Pictures of a pair that differ in size are compared at the smaller one's size.
+
+    Raises:
+        ModelError: An unknown net, or no such device.
+    """
     if net not in LPIPS_NETS:
         raise ModelError(f"unknown LPIPS net in {name!r}; give one of {', '.join(LPIPS_NETS)}")
     place = chosen_device(device)
@@ -57,7 +61,11 @@ def load_lpips(name: str, net: str, device: str | None) -> Judge:
 
 
 def load_dreamsim(name: str, kind: str, device: str | None) -> Judge:
-    """Load DreamSim, ``kind`` being its ``dreamsim_type``."""
+    """Load DreamSim, ``kind`` being its ``dreamsim_type``.
+
+    Raises:
+        ModelError: An unknown kind, or no such device.
+    """
     place = chosen_device(device)
     try:
         model, preprocess = import_module("dreamsim").dreamsim(pretrained=True, dreamsim_type=kind, device=str(place))
@@ -74,7 +82,11 @@ def load_dreamsim(name: str, kind: str, device: str | None) -> Judge:
 
 
 def load_open_clip(name: str, model_and_tag: str, device: str | None) -> Judge:
-    """Load an OpenCLIP image encoder: ``MODEL/TAG``, or ``hf-hub:OWNER/MODEL``."""
+    """Load an OpenCLIP image encoder: ``MODEL/TAG``, or ``hf-hub:OWNER/MODEL``.
+
+    Raises:
+        ModelError: No weights are named, the package cannot make them, or there is no such device.
+    """
     package, place = import_module("open_clip"), chosen_device(device)
     architecture, _, tag = model_and_tag.partition("/")
     if model_and_tag.startswith("hf-hub:"):
@@ -97,7 +109,11 @@ def load_open_clip(name: str, model_and_tag: str, device: str | None) -> Judge:
 
 
 def load_tpips(name: str, kind_and_path: str, device: str | None) -> Judge:
-    """Load a model of the authors' package: ``KIND``, or ``KIND:PATH`` for a checkpoint that is not on the hub."""
+    """Load a model of the authors' package: ``KIND``, or ``KIND:PATH`` for a checkpoint that is not on the hub.
+
+    Raises:
+        ModelError: An unknown kind, no such directory, or no such device.
+    """
     kind, _, path = kind_and_path.partition(":")
     if kind not in TPIPS_TYPES:
         raise ModelError(f"unknown kind {kind!r} in {name!r}; tpips knows {', '.join(TPIPS_TYPES)}")

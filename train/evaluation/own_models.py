@@ -52,7 +52,7 @@ SCORES_VERSION = 1
 
 def load_own(name: str, device: str | None) -> Judge:
     """Load what ``load_model`` loads: mini, late, mid and early fusion, a triplet head, or a bare backbone."""
-    return judge_of_model(load_model(name, device=None if name == "mini" else device), name=name)
+    return judge_of_model(load_model(name, device=device), name=name)
 
 
 def judge_of_model(model: Any, *, name: str) -> Judge:
@@ -101,7 +101,11 @@ def load_zero_shot_rating(name: str, path: str, device: str | None) -> Judge:
 
 
 def load_zero_shot_mid(name: str, path: str, device: str | None) -> Judge:
-    """Load a frozen backbone whose activations are compared, all weighing the same (Table 3, Mid-Fusion)."""
+    """Load a frozen backbone whose activations are compared, all weighing the same (Table 3, Mid-Fusion).
+
+    Raises:
+        ModelError: There is no such backbone or device, or it is a trained model.
+    """
     model = load_model(path, device=device)
     if not isinstance(model, LateFusion) or model.prompt != "zero-shot":
         raise ModelError(f"{path} is a trained model; {name!r} needs a backbone without adapters, a Qwen3-VL-Embedding")

@@ -31,6 +31,7 @@ NO_ASPECT = "item without aspects"
 _TOLERANCE = 2e-3
 _EXACT = 1e-9
 _MAX_NAME = 500
+_MAX_RATERS = 1_000_000
 
 
 class RecordError(ValueError):
@@ -139,8 +140,12 @@ def _votes(factor: Mapping[str, Any], aspect: Aspect, labels: Sequence[str]) -> 
 
 def _raters(factor: Mapping[str, Any], aspect: Aspect) -> int | None:
     raters = factor.get("raters")
-    if raters is not None and (not isinstance(raters, int) or isinstance(raters, bool) or raters < 1):
-        raise RecordError(f"aspect {aspect.text!r:.80} has {raters!r:.40} raters; expected a whole number from 1 on")
+    if raters is not None and (
+        not isinstance(raters, int) or isinstance(raters, bool) or not 1 <= raters <= _MAX_RATERS
+    ):
+        raise RecordError(
+            f"aspect {aspect.text!r:.80} has {raters!r:.40} raters; expected a whole number from 1 to {_MAX_RATERS:,}"
+        )
     return raters
 
 

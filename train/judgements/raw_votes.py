@@ -6,7 +6,9 @@ JSON lines, each what one session answered about one item, under all aspects it 
      "answers": {"lighting": "p2", "mood": "can't tell", "overall": "p0"}}
 
 Optional: "subset", and "sentinel", the right answer of an item that only tests the session. An item in which one
-picture stands twice is a sentinel by itself. A 2AFC item has "ref_path", "p0_path" and "p1_path".
+picture stands twice is a sentinel by itself. A 2AFC item has "ref_path", "p0_path" and "p1_path"; whether its
+candidates are edits of its reference, "edited" tells, or else its subset ("editing"): such an item is dropped if the
+same candidate has the majority under all of its aspects.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from train.judgements.json_lines import numbered_objects
 from train.judgements.picture_folder import PictureFolder, PicturePathError
 from train.judgements.records import Judgement, JudgementSet, PictureSource, Refusal
 from train.judgements.triplet_lines import line_pictures
-from train.judgements.vote_rules import CANNOT_TELL, Vote, counted_votes, vote_shares
+from train.judgements.two_afc_sources import two_afc_source
+from train.judgements.vote_rules import CANNOT_TELL, ONE_SIDED, Vote, counted_votes, one_sided, vote_shares
 
 __all__ = ["CANNOT_TELL_ANSWERS", "SENTINEL_ITEM", "read_raw_votes"]
 
@@ -33,12 +36,13 @@ SENTINEL_ITEM = "sentinel item"
 
 @dataclass(frozen=True)
 class _Item:
-    """One item: its pictures, how many members may be chosen, and the right answer if it is a sentinel."""
+    """One item: its pictures, how many members may be chosen, the right answer if it is a sentinel, whether edited."""
 
     pictures: tuple[PictureSource, ...]
     members: int
     subset: str
     sentinel: int | None
+    edited: bool
 
 
 def read_raw_votes(path: Path, *, images_root: Path | None = None) -> JudgementSet:
@@ -89,7 +93,9 @@ class _BallotBox:
         session, name = (_required(record, field) for field in ("session", "item"))
         item = self._read_item(record)
         if self._items.get(name, item) != item:
-            raise RecordError(f"item {name!r:.80} has other pictures, subset or sentinel than on an earlier line")
+            raise RecordError(
+                f"item {name!r:.80} has other pictures, subset, sentinel or edits than on an earlier line"
+            )
         if (session, name) in self._given:
             raise RecordError(
                 f"session {session!r:.80} has answered item {name!r:.80} on {self._given[session, name]} already; put "
@@ -111,7 +117,7 @@ class _BallotBox:
         for name, item in self._items.items():
             if name in sentinels:
                 continue
-            before = len(judgements)
+            held: list[Judgement] = []
             for slug, aspect in self._aspects.get(name, {}).items():
                 given = choices.get((name, slug), [])
                 valid = sum(choice is not None for choice in given)
@@ -120,13 +126,18 @@ class _BallotBox:
                 if isinstance(shares, str):
                     dropped[shares] += 1
                     continue
-                judgements.append(Judgement(name, item.pictures, aspect, shares, item.subset, valid))
-            dropped[NO_ASPECT] += len(judgements) == before
+                held.append(Judgement(name, item.pictures, aspect, shares, item.subset, valid))
+            if item.edited and one_sided([judgement.votes for judgement in held]):
+                dropped[ONE_SIDED] += 1
+                continue
+            dropped[NO_ASPECT] += not held
+            judgements += held
         return judgements, dropped
 
     def _read_item(self, record: Mapping[str, Any]) -> _Item:
         pictures, members = line_pictures(record, self._folder)
-        return _Item(pictures, members, words(record, "subset", otherwise=""), _sentinel(record, pictures, members))
+        subset = words(record, "subset", otherwise="")
+        return _Item(pictures, members, subset, _sentinel(record, pictures, members), _edited(record, subset, members))
 
 
 def _sentinel(record: Mapping[str, Any], pictures: Sequence[PictureSource], members: int) -> int | None:
@@ -143,6 +154,16 @@ def _sentinel(record: Mapping[str, Any], pictures: Sequence[PictureSource], memb
     if stated not in (None, plain):
         raise RecordError(f"the sentinel is p{stated}, but by its pictures p{plain} is right")
     return plain
+
+
+def _edited(record: Mapping[str, Any], subset: str, members: int) -> bool:
+    """Whether the candidates of a 2AFC item are edits of its reference: stated, or plain by its subset."""
+    stated = record.get("edited")
+    if stated is not None and not isinstance(stated, bool):
+        raise RecordError(f'"edited" must be true or false, but is {stated!r:.40}')
+    if stated and members != 2:
+        raise RecordError('"edited" is true of an odd-one-out item; it is for 2AFC items, whose reference was edited')
+    return members == 2 and (two_afc_source(subset) == "Editing" if stated is None else stated)
 
 
 def _answers(record: Mapping[str, Any], members: int) -> dict[Aspect, int | None]:

@@ -15,9 +15,11 @@ __all__ = [
     "MAX_CANNOT_TELL",
     "NO_SENTINEL",
     "NO_VOTES",
+    "ONE_SIDED",
     "TIE",
     "Vote",
     "counted_votes",
+    "one_sided",
     "vote_shares",
 ]
 
@@ -29,6 +31,7 @@ CANNOT_TELL = 'vote "can\'t tell"'
 AMBIGUOUS = f'aspect with more than {MAX_CANNOT_TELL} votes "can\'t tell"'
 NO_VOTES = "aspect without a vote left"
 TIE = "2AFC aspect with a tie"
+ONE_SIDED = "2AFC item of edited pictures with the same majority in every aspect"
 FAILED_SENTINEL = "vote of a session that failed a sentinel"
 NO_SENTINEL = "vote of a session without a sentinel"
 
@@ -86,6 +89,24 @@ def vote_shares(choices: Sequence[int | None], members: int) -> tuple[float, ...
             return TIE
         return tuple(two_afc_votes([counts[1] / len(valid)])[0].tolist())
     return tuple(counts[member] / len(valid) for member in range(members))
+
+
+def one_sided(shares: Sequence[Sequence[float]]) -> bool:
+    """Tell whether the majority is for the same member under every aspect of an item.
+
+    Of edited pictures such items are dropped: mostly, one of the two editing methods has barely modified the input, and
+    so is closer to it in every sense (Appendix A.2, "Image editing"). The paper's items have some six aspects; of an
+    item that has only one, its single majority says nothing about the method, and this is False.
+
+    Args:
+        shares: One distribution an aspect, as ``vote_shares`` gives it; of a tie, the first member counts.
+
+    Examples:
+        >>> one_sided([(0.2, 0.8), (0.4, 0.6)]), one_sided([(0.2, 0.8), (0.6, 0.4)]), one_sided([(0.2, 0.8)])
+        (True, False, False)
+    """
+    majorities = [max(range(len(one)), key=one.__getitem__) for one in shares]
+    return len(majorities) > 1 and len(set(majorities)) == 1
 
 
 def counted_votes(

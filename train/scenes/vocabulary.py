@@ -100,7 +100,11 @@ KIND_FACTORS: dict[str, tuple[str, ...]] = {
 
 
 def number(values: Mapping[str, Value], factor: str) -> float:
-    """Return a factor's value, which must be a number."""
+    """Return a factor's value, which must be a number.
+
+    Raises:
+        TypeError: It is none.
+    """
     value = values[factor]
     if isinstance(value, (str, tuple)):
         raise TypeError(f"the value of {factor} must be a number, but is {value!r}")
@@ -108,7 +112,11 @@ def number(values: Mapping[str, Value], factor: str) -> float:
 
 
 def place(values: Mapping[str, Value], factor: str) -> tuple[float, float]:
-    """Return a factor's value, which must be a point of the picture."""
+    """Return a factor's value, which must be a point of the picture.
+
+    Raises:
+        TypeError: It is none.
+    """
     value = values[factor]
     if not isinstance(value, tuple):
         raise TypeError(f"the value of {factor} must be a point (x, y), but is {value!r}")
@@ -116,7 +124,11 @@ def place(values: Mapping[str, Value], factor: str) -> tuple[float, float]:
 
 
 def hue(values: Mapping[str, Value], factor: str) -> float | str:
-    """Return a factor's value, which must be a hue or the name of a colour."""
+    """Return a factor's value, which must be a hue or the name of a colour.
+
+    Raises:
+        TypeError: It is neither.
+    """
     value = values[factor]
     if isinstance(value, tuple):
         raise TypeError(f"the value of {factor} must be a hue or a colour's name, but is {value!r}")

@@ -14,7 +14,11 @@ __all__ = ["memory_advised"]
 
 @contextmanager
 def memory_advised() -> Iterator[None]:
-    """Turn torch's out-of-memory error into one that says which settings take less."""
+    """Turn torch's out-of-memory error into one that says which settings take less.
+
+    Raises:
+        TrainingError: The memory did not suffice.
+    """
     try:
         yield
     except torch.OutOfMemoryError as error:

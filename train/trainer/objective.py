@@ -79,5 +79,5 @@ def aspect_contrast_losses(scores: Tensor, votes: Tensor, *, temperature: float)
 
 
 def cut(vectors: Tensor, dim: int | None) -> Tensor:
-    """Return unit vectors cut to their first ``dim`` coordinates, of unit length again."""
+    """Return unit vectors, float (..., D), cut to their first ``dim`` coordinates (None: all), of unit length again."""
     return vectors if dim is None else functional.normalize(vectors[..., :dim], dim=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from types import TracebackType
 
-from tqdm import tqdm
+from tpips_model.progress_bar import ProgressBar as Bar
 
 __all__ = ["ProgressBar"]
 
@@ -20,7 +20,7 @@ class ProgressBar:
     """
 
     def __init__(self, name: str, steps: int, quiet: bool) -> None:
-        self._bar = tqdm(desc=name, total=steps, unit="step", disable=quiet, dynamic_ncols=True)
+        self._bar = Bar(desc=name, total=steps, unit="step", disable=quiet, dynamic_ncols=True, tells_end=False)
 
     def begin(self, step: int) -> None:
         """Count from a step that an earlier run has reached."""

@@ -30,26 +30,10 @@ from tests.fixtures.damaged_indices import (
     looked,
     rewrite,
     swap,
-    write_full_index,
 )
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes
 from tpips_model import AspectLike, ImageLike, ModelError
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_full_index(tmp_path_factory.mktemp("home"))
-
-
-@pytest.fixture
-def home(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "home"))
-
-
-@pytest.fixture
-def index(home: Path) -> Path:
-    return home / "index"
 
 
 def test_the_model_is_compared_before_its_vectors(index: Path) -> None:
