@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from indexer.commands.data_root import DataRoots, given_data_root
 from tpips_model.errors import TpipsError
 from tpips_model.terminal import run_command
 
@@ -26,9 +27,7 @@ def run(
         str, typer.Option(help="The address it listens on; 0.0.0.0 lets other machines of the network in.")
     ] = "127.0.0.1",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")] = False,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
-    ] = None,
+    data_root: DataRoots = None,
     votes: Annotated[
         Path | None, typer.Option(help="Where the Annotate page keeps its votes; by default INDEX-votes.")
     ] = None,
@@ -52,7 +51,7 @@ def run(
     from apps.app_settings import AppSettings
     from apps.free_port import check_port_free
 
-    settings = AppSettings.of(index, data_root, votes, web=host in LOCAL_HOSTS if web is None else web)
+    settings = AppSettings.of(index, given_data_root(data_root), votes, web=host in LOCAL_HOSTS if web is None else web)
     opened = shared_resources(settings)  # what is wrong with the index is said here, not in the browser
     if len(opened.searcher) == 0:
         raise TpipsError(f"the index {settings.index} holds no picture; index a folder that has some")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,25 +21,26 @@ class AppSettings:
 
     Attributes:
         index: The index directory.
-        data_root: Where the pictures are now, or ``None`` for where they were indexed.
+        data_root: Where the pictures of each of the index's sources are now, by the source's prefix; none of those
+            that are where they were indexed.
         votes: The folder that the Annotate page writes to.
         web: Whether users may paste the address of a picture, which this machine then downloads.
     """
 
     index: Path
-    data_root: Path | None
+    data_root: tuple[tuple[str, Path], ...]
     votes: Path
     web: bool = False
 
     @classmethod
     def of(
-        cls, index: Path, data_root: Path | None = None, votes: Path | None = None, *, web: bool = False
+        cls, index: Path, data_root: Mapping[str, Path] | None = None, votes: Path | None = None, *, web: bool = False
     ) -> AppSettings:
         """Return settings with absolute paths; votes go to ``INDEX-votes`` beside the index unless told otherwise."""
         whole = index.absolute()
         return cls(
             whole,
-            data_root.absolute() if data_root is not None else None,
+            tuple((prefix, folder.absolute()) for prefix, folder in (data_root or {}).items()),
             votes.absolute() if votes is not None else whole.with_name(f"{whole.name}-votes"),
             web,
         )
@@ -46,7 +49,7 @@ class AppSettings:
         """Return the settings as environment variables."""
         return {
             INDEX: str(self.index),
-            DATA_ROOT: str(self.data_root or ""),
+            DATA_ROOT: json.dumps({prefix: str(folder) for prefix, folder in self.data_root}),
             VOTES: str(self.votes),
             WEB: "1" if self.web else "",
         }
@@ -60,10 +63,10 @@ class AppSettings:
         """
         if not os.environ.get(INDEX):
             raise TpipsError("the app was not told which index to open; start it with: tpips-app INDEX")
-        root, votes = os.environ.get(DATA_ROOT), os.environ.get(VOTES)
+        roots, votes = json.loads(os.environ.get(DATA_ROOT) or "{}"), os.environ.get(VOTES)
         return cls.of(
             Path(os.environ[INDEX]),
-            Path(root) if root else None,
+            {prefix: Path(folder) for prefix, folder in roots.items()},
             Path(votes) if votes else None,
             web=bool(os.environ.get(WEB)),
         )

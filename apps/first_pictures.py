@@ -108,8 +108,8 @@ def first_html(resources: Resources, params: Mapping[str, Sequence[str]]) -> str
         sample = record_items(resources, resources.view.sample_rows(SAMPLE))
         return _whole(f"<h1>{escape(TITLE)}</h1>{lead_html(LEAD)}", "", sample, 150)
     question = Question.of(state, resources)
-    # A picture of one's own may take the model longer than the page.
-    if not question.terms or any(row.picture.kind != "key" for row in state.active):
+    # A picture of one's own may take the model longer than the page, as do words that are not indexed.
+    if not question.terms or question.live or any(row.picture.kind != "key" for row in state.active):
         return ""
     return _whole("", _cards(resources, state), hit_items(ask(resources, question)), 190)
 

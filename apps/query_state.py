@@ -10,10 +10,12 @@ from typing import Literal
 from apps.filter_choices import FilterChoice, choices_from_params, choices_to_params
 from tpips_model.errors import TpipsError
 
-__all__ = ["MAX_ROWS", "PAGE_SIZES", "History", "PictureRef", "QueryRow", "QueryState", "state_from_params"]
+__all__ = ["LOOKS", "MAX_ROWS", "PAGE_SIZES", "History", "PictureRef", "QueryRow", "QueryState", "state_from_params"]
 
 MAX_ROWS = 8
 PAGE_SIZES = (24, 48, 96)
+# How many pictures may be looked at for words that are not indexed.
+LOOKS = (64, 256, 1024)
 MAX_NAME = 4096
 MAX_WEIGHT = 100.0
 MAX_HISTORY = 100
@@ -71,6 +73,7 @@ class QueryState:
         collapse: Whether near-duplicates are shown once.
         page: Which page, from 1.
         page_size: Results on a page.
+        look: How many pictures are looked at for words that are not indexed.
     """
 
     rows: tuple[QueryRow, ...] = ()
@@ -80,6 +83,7 @@ class QueryState:
     collapse: bool = False
     page: int = 1
     page_size: int = PAGE_SIZES[0]
+    look: int = LOOKS[0]
 
     @property
     def active(self) -> tuple[QueryRow, ...]:
@@ -134,6 +138,8 @@ class QueryState:
             params["page"] = [str(self.page)]
         if self.page_size != PAGE_SIZES[0]:
             params["size"] = [str(self.page_size)]
+        if self.look != LOOKS[0]:
+            params["look"] = [str(self.look)]
         return params
 
 
@@ -148,6 +154,7 @@ def state_from_params(params: Mapping[str, Sequence[str]]) -> tuple[QueryState, 
     penalty = _number(params, "penalty", problems)
     page = _number(params, "page", problems)
     size = _number(params, "size", problems)
+    look = _number(params, "look", problems)
     choices, bad = choices_from_params(params)
     return QueryState(
         rows=rows,
@@ -157,6 +164,7 @@ def state_from_params(params: Mapping[str, Sequence[str]]) -> tuple[QueryState, 
         collapse=_last(params, "collapse") == "1",
         page=1 if page is None else min(max(int(page), 1), 1_000_000),
         page_size=int(size) if size in PAGE_SIZES else PAGE_SIZES[0],
+        look=int(look) if look in LOOKS else LOOKS[0],
     ), problems + bad
 
 

@@ -130,7 +130,7 @@ def open_resources(settings: AppSettings) -> Resources:
     Raises:
         TpipsError: There is no index, or it is damaged.
     """
-    directory = IndexDirectory.open(settings.index, data_root=settings.data_root)
+    directory = IndexDirectory.open(settings.index, data_root=dict(settings.data_root) or None)
     embedder = SharedEmbedder(directory.manifest.model)
     # A SharedEmbedder's decode_at_least is known once it is loaded, and not before.
     searcher = Searcher(directory, model=cast(Embedder, embedder))

@@ -12,6 +12,8 @@ import typer
 
 from apps.free_port import check_port_free
 from indexer import IndexDirectory
+from indexer.commands.data_root import DataRoots, given_data_root
+from search.live.look import MAX_LOOKED_AT
 from tpips_model.errors import TpipsError
 from tpips_model.terminal import run_command
 
@@ -39,14 +41,20 @@ def serve(
             "whoever reaches the port may ask."
         ),
     ] = None,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
-    ] = None,
+    data_root: DataRoots = None,
     device: Annotated[
         str, typer.Option(help='Where exact scans run: cpu, cuda, such as "cuda:0,cuda:1", or auto.')
     ] = "cpu",
     max_upload_mb: Annotated[float, typer.Option(min=0.01, max=1024, help="Megabytes of one uploaded picture.")] = 20.0,
     threads: Annotated[int | None, typer.Option(min=1, help="Queries by key that run at once.")] = None,
+    max_live: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=MAX_LOOKED_AT,
+            help="Pictures that a query by words that are not indexed may have looked at; 0 allows no such words.",
+        ),
+    ] = 256,
     preload: Annotated[
         bool, typer.Option("--preload", help="Load the model at the start, not at the first uploaded picture.")
     ] = False,
@@ -82,9 +90,12 @@ def serve(
         search_threads=threads or os.cpu_count() or 1,
         allowed_hosts=_allowed_hosts(host, allowed_host or []),
         cors_origins=tuple(cors_origin or ()),
+        max_live=max_live,
         preload=preload,
     )
-    application = make_application(IndexDirectory.open(index, data_root=data_root), settings, device=device)
+    application = make_application(
+        IndexDirectory.open(index, data_root=given_data_root(data_root)), settings, device=device
+    )
     if key is None and not _is_loopback(host):
         typer.echo(f"warning: no API key: whoever reaches {host}:{port} may search and see the pictures", err=True)
     check_port_free(host, port)

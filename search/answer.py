@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexer import IndexDirectory
-from search.engine import Engine, Ranking
+from search.engine import Ranker, Ranking
 from search.exact import exact_scores
 from search.items import Items
 from search.near_duplicates import collapse, near_duplicates
@@ -19,7 +19,7 @@ from search.query_image import QueryImage
 from search.same_picture import is_query_image
 from search.selection import Selection
 from search.terms import QueryError, finite_number
-from search.vectors import StoredVectors
+from search.vectors import RowVectors
 
 __all__ = ["Answer", "Answerer", "Page", "make_page"]
 
@@ -132,7 +132,7 @@ class Answerer:
         index: The index.
     """
 
-    def __init__(self, engine: Engine, store: StoredVectors, items: Items, index: IndexDirectory) -> None:
+    def __init__(self, engine: Ranker, store: RowVectors, items: Items, index: IndexDirectory) -> None:
         self._engine = engine
         self._store = store
         self._items = items

@@ -11,11 +11,11 @@ from indexer import IndexDirectory
 from search.answer import Answer, Page
 from search.compile import Vectors
 from search.exact import exact_scores
-from search.hits import Hit, Hits, QueryFacts, QueryTerm
+from search.hits import Hit, Hits, LiveFacts, QueryFacts, QueryTerm
 from search.items import Items
 from search.prepared_query import PreparedQuery
 from search.selection import Selection
-from search.vectors import StoredVectors
+from search.vectors import RowVectors
 
 __all__ = ["answer_hits"]
 
@@ -30,9 +30,10 @@ def answer_hits(
     *,
     penalty: float,
     selection: Selection,
-    store: StoredVectors,
+    store: RowVectors,
     items: Items,
     index: IndexDirectory,
+    live: LiveFacts | None = None,
 ) -> Hits:
     """Return what a query's answer shows.
 
@@ -45,6 +46,7 @@ def answer_hits(
         store: The index's vectors.
         items: Its items.
         index: The index.
+        live: As ``Hits`` has it.
     """
     compiled = query.compiled
     facts = QueryFacts(
@@ -59,6 +61,7 @@ def answer_hits(
         exact=answer.exact,
         rescored=answer.rescored,
         probed=answer.probed,
+        live=live,
         sample_scores=lru_cache(maxsize=1)(
             lambda: np.sort(exact_scores(store, compiled.vectors, selection.spread(SAMPLE)))
         ),

@@ -16,6 +16,7 @@ from PIL import Image
 
 from search.answer import make_page
 from search.hits import Hits
+from search.live.look import LiveLook, as_look
 from search.remote_hits import RemoteHits, RemoteImage, read_hits
 from search.remote_transport import RemoteError, Transport, expected_of
 from search.selection import Where
@@ -103,17 +104,18 @@ class Client:
         dedupe: float | None = None,
         exact: bool | None = None,
         nprobe: int | None = None,
+        live: int | LiveLook | None = None,
     ) -> Hits:
         """Return what ``Searcher.query`` gives at the server.
 
         Args and errors are those of ``Searcher.query``; a text that is neither a key there nor a file here is an
-        error, and so is a ``where`` that is not text.
+        error, and so is a ``where`` that is not text. What a ``LiveLook`` shows of progress stays at the server.
 
         Raises:
             TpipsError: As ``Searcher.query``.
             RemoteError: The server cannot be reached or refuses.
         """
-        options = _options(k, exclude_queries, where, min_score, offset, dedupe, exact, nprobe)
+        options = _options(k, exclude_queries, where, min_score, offset, dedupe, exact, nprobe, live)
         request, images = self._terms(parse_terms(terms))
         penalty = finite_number(overall_penalty, "the overall penalty")
         body = {"terms": request, "overall_penalty": penalty, **options}
@@ -132,9 +134,10 @@ class Client:
         dedupe: float | None = None,
         exact: bool | None = None,
         nprobe: int | None = None,
+        live: int | LiveLook | None = None,
     ) -> list[Hits]:
         """Return what ``Searcher.query_batch`` gives at the server; arguments and errors are as for ``query``."""
-        options = _options(k, exclude_queries, where, min_score, offset, dedupe, exact, nprobe)
+        options = _options(k, exclude_queries, where, min_score, offset, dedupe, exact, nprobe, live)
         penalty = finite_number(overall_penalty, "the overall penalty")
         if isinstance(queries, (str, bytes, Term)) or not isinstance(queries, Iterable):
             raise QueryError(f"queries must be a list of lists of terms, not {type(queries).__name__}")
@@ -167,9 +170,10 @@ class Client:
         dedupe: float | None = None,
         exact: bool | None = None,
         nprobe: int | None = None,
+        live: int | LiveLook | None = None,
     ) -> Hits:
         """Return what ``Searcher.similar`` gives at the server; arguments and errors are as for ``query``."""
-        options = _options(k, exclude_queries, where, min_score, offset, dedupe, exact, nprobe)
+        options = _options(k, exclude_queries, where, min_score, offset, dedupe, exact, nprobe, live)
         if overall_penalty is not None:
             options["overall_penalty"] = finite_number(overall_penalty, "the overall penalty")
         (term,), images = self._terms(parse_terms([Term(image, aspect)]))
@@ -234,9 +238,10 @@ def _options(
     dedupe: float | None,
     exact: bool | None,
     nprobe: int | None,
+    live: int | LiveLook | None,
 ) -> dict[str, Any]:
     """Return the arguments that all queries share as the server reads them, checked as the Searcher checks them."""
-    page = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe)
+    page, look = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe), as_look(live)
     if where is not None and not isinstance(where, str):
         raise QueryError(
             f"where must be a filter as text such as 'year >= 1900' to be sent to a server, not {type(where).__name__}"
@@ -250,6 +255,7 @@ def _options(
         "dedupe": page.dedupe,
         "exact": page.exact,
         "nprobe": page.nprobe,
+        "live": None if look is None else look.candidates,
     }
 
 

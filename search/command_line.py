@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.command_line import app
+from indexer.commands.data_root import DataRoots, given_data_root
 from search.commands.duplicates import duplicates
 from search.commands.push import push
 from search.commands.remove import remove
 from search.hits import Hits
+from search.live.look import MAX_LOOKED_AT, LiveLook
 from search.page import write_page
 from search.searcher import Searcher
 from search.term_text import parse_term_text
+from tpips_model.progress_bar import ProgressBar
 from tpips_model.terminal import printable, run_command
 
 __all__ = ["app", "main"]
@@ -83,6 +87,17 @@ def query(
             show_default=False,
         ),
     ] = None,
+    live: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_LOOKED_AT,
+            metavar="PICTURES",
+            help="Allow aspects that are not indexed, in any words: so many of the likeliest pictures are looked at "
+            "under them for this query, 64 for example.",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[
         str, typer.Option(help='Where exact scans run: cpu, cuda, such as "cuda:0,cuda:1", or auto.')
     ] = "cpu",
@@ -95,28 +110,28 @@ def query(
             help="Keep the pictures asked with, and copies of them (the same bytes or vectors), among the hits.",
         ),
     ] = False,
-    data_root: Annotated[
-        Path | None, typer.Option(help="Where the pictures are now, if they were moved since they were indexed.")
-    ] = None,
+    data_root: DataRoots = None,
 ) -> None:
     """Find pictures by one sense of similarity, or by several at once.
 
     For example: tpips-index query index --term "a.jpg:color palette" --term b.jpg:brushwork:0.7
     """
-    searcher = Searcher.open(directory, data_root=data_root, device=device)
+    searcher = Searcher.open(directory, data_root=given_data_root(data_root), device=device)
     terms = [parse_term_text(text, searcher) for text in term]
-    hits = searcher.query(
-        terms,
-        k=k,
-        overall_penalty=penalty,
-        exclude_queries=not include_queries,
-        where=where,
-        min_score=min_score,
-        offset=offset,
-        dedupe=dedupe,
-        exact=exact,
-        nprobe=nprobe,
-    )
+    with _looking(live) as look:
+        hits = searcher.query(
+            terms,
+            k=k,
+            overall_penalty=penalty,
+            exclude_queries=not include_queries,
+            where=where,
+            min_score=min_score,
+            offset=offset,
+            dedupe=dedupe,
+            exact=exact,
+            nprobe=nprobe,
+            live=look,
+        )
     if html is not None:
         write_page(hits, html)
     if as_json:
@@ -131,6 +146,21 @@ def query(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; a fault of the user's is one line on standard error and exit status 1."""
     run_command(lambda: app(args=arguments))
+
+
+@contextlib.contextmanager
+def _looking(live: int | None) -> Iterator[LiveLook | None]:
+    """Give the leave to look at pictures, with a bar that shows how many have been."""
+    if live is None:
+        yield None
+        return
+    with ProgressBar(total=live, desc="looking", unit=" pictures", leave=False) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield LiveLook(live, show)
 
 
 def _table(hits: Hits) -> Table:
@@ -158,7 +188,12 @@ def _title(hits: Hits) -> str:
         facts.append(f"overall penalty {hits.overall_penalty:g}")
     if hits.min_score is not None:
         facts.append(f"score at least {hits.min_score:g}")
-    if not hits.exact:
+    if hits.live is not None:
+        words = " and ".join(hits.live.aspects)
+        facts.append(f"the likeliest of {hits.live.of:,}, looked at by {words} just now")
+        if hits.live.unreadable:
+            facts.append(f"{hits.live.unreadable:,} more cannot be read")
+    elif not hits.exact:
         lists = "" if hits.probed is None else f", {hits.probed:,} lists"
         facts.append(f"approximate ({hits.rescored:,} scored exactly{lists})")
     return ", ".join(facts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from indexer import IndexDirectory
 from indexer.codes import CODES_FROM_ROWS
 from search.approximate import ApproximateSearch
 from search.exact import exact_top_k_batch
-from search.joint_codes import DEFAULT_CODES_MEMORY, JointCache
+from search.joint_cache import JointCache
+from search.joint_codes import DEFAULT_CODES_MEMORY
 from search.stored_codes import StoredCodes
 from search.terms import QueryError
 from search.vectors import StoredVectors
@@ -22,7 +23,7 @@ from search.vectors import StoredVectors
 if TYPE_CHECKING:
     from search.device.scan import DeviceScan
 
-__all__ = ["Engine", "Ranking"]
+__all__ = ["Engine", "Ranker", "Ranking"]
 
 # Copying out so small a share of all rows and scoring it costs less than scanning the codes of all.
 EXACT_SELECTION = 0.03
@@ -47,6 +48,22 @@ class Ranking:
     exact: bool
     rescored: int
     probed: int | None = None
+
+
+class Ranker(Protocol):
+    """What ranks rows for queries."""
+
+    def top_k_batch(
+        self,
+        queries: Sequence[Mapping[str, NDArray[np.float64]]],
+        k: int | Sequence[int],
+        *,
+        rows: NDArray[np.int64] | None = None,
+        exact: bool | None = None,
+        nprobe: int | None = None,
+    ) -> list[Ranking]:
+        """Return the k best of the rows for each query, as ``Engine.top_k_batch`` does."""
+        ...
 
 
 class Engine:

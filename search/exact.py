@@ -20,7 +20,7 @@ from indexer import IndexDirectoryError
 from search.candidates import Candidates
 from search.compile import Vectors
 from search.row_scores import DAMAGED, ROW_NORM, RowScorer, ScaledQuery
-from search.vectors import Piece, StoredVectors
+from search.vectors import Piece, RowVectors, StoredVectors
 
 __all__ = [
     "ROW_NORM",
@@ -105,7 +105,7 @@ def exact_top_k_batch(
     ]
 
 
-def exact_scores(store: StoredVectors, query: Vectors, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def exact_scores(store: RowVectors, query: Vectors, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return Σ_a query[a]·x_a of the given rows, float64 (K,); equal rows give equal bits wherever they stand."""
     scores = np.zeros(len(rows), np.float64)
     for start in range(0, len(rows), RESCORE_ROWS):
@@ -125,7 +125,7 @@ def default_threads() -> int:
     return min(int(faiss.omp_get_max_threads()), os.cpu_count() or 1)
 
 
-def rescored(store: StoredVectors, query: Vectors, rows: NDArray[np.int64], k: int) -> TopK:
+def rescored(store: RowVectors, query: Vectors, rows: NDArray[np.int64], k: int) -> TopK:
     """Return the k best of the given rows by their float64 scores.
 
     Raises:

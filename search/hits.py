@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -21,7 +21,7 @@ from tpips_model.images import to_rgb
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Hit", "Hits", "QueryFacts", "QueryTerm"]
+__all__ = ["Hit", "Hits", "LiveFacts", "QueryFacts", "QueryTerm"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,21 @@ class Hit:
         return item_thumbnail(self.index, self.row, self.record, side)
 
 
+@dataclass(frozen=True)
+class LiveFacts:
+    """How a query by words that are not indexed was answered.
+
+    Attributes:
+        aspects: The words.
+        of: How many items there were, of which the likeliest were looked at.
+        unreadable: How many more would have been looked at, but their pictures could not be read.
+    """
+
+    aspects: tuple[str, ...]
+    of: int
+    unreadable: int
+
+
 @dataclass(frozen=True, eq=False)
 class QueryFacts:
     """What a query asked, and how it was answered; ``Hits`` describes each."""
@@ -119,6 +134,7 @@ class QueryFacts:
     rescored: int
     sample_scores: Callable[[], NDArray[np.float64]] = field(repr=False)
     probed: int | None = None
+    live: LiveFacts | None = None
 
 
 class Hits(Sequence[Hit]):
@@ -129,13 +145,14 @@ class Hits(Sequence[Hit]):
         overall_penalty: λ.
         total: N, the number of items in the index.
         where: What selected the items to choose from, in words; ``None`` if all were.
-        selected: How many items there were to choose from.
+        selected: How many items there were to choose from; with ``live``, how many were looked at.
         offset: How many better items the query passed over.
         min_score: The lowest score that was wanted, or ``None``.
         dedupe: From which overall cosine on near-duplicates were collapsed, or ``None``.
         exact: Whether the hits are proven to be the best; if not, they were found by the codes.
         rescored: How many items were scored exactly.
         probed: How many inverted lists of the index were looked into; ``None`` if it did not go by lists.
+        live: What was asked by words that are not indexed; ``None`` if nothing was.
     """
 
     def __init__(self, hits: Sequence[Hit], facts: QueryFacts) -> None:
@@ -152,6 +169,7 @@ class Hits(Sequence[Hit]):
         self.exact = facts.exact
         self.rescored = facts.rescored
         self.probed = facts.probed
+        self.live = facts.live
 
     def __len__(self) -> int:
         return len(self._hits)
@@ -223,6 +241,7 @@ class Hits(Sequence[Hit]):
             "exact": self.exact,
             "rescored": self.rescored,
             "probed": self.probed,
+            "live": None if self.live is None else asdict(self.live) | {"aspects": list(self.live.aspects)},
             "hits": self.to_records(),
         }
 

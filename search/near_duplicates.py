@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from search.engine import Engine
+from search.engine import Ranker
 from search.exact import ROW_NORM
-from search.vectors import StoredVectors
+from search.vectors import RowVectors
 from tpips_model.aspects import OVERALL
 
 __all__ = ["collapse", "near_duplicates"]
@@ -19,7 +19,7 @@ FIRST_NEIGHBOURS = 64
 MORE_NEIGHBOURS = 8
 
 
-def collapse(rows: NDArray[np.int64], store: StoredVectors, threshold: float, most: int) -> NDArray[np.int64]:
+def collapse(rows: NDArray[np.int64], store: RowVectors, threshold: float, most: int) -> NDArray[np.int64]:
     """Choose, from the best row on, every row that is near none that was chosen before.
 
     Args:
@@ -50,8 +50,8 @@ def collapse(rows: NDArray[np.int64], store: StoredVectors, threshold: float, mo
 
 def near_duplicates(
     rows: NDArray[np.int64],
-    engine: Engine,
-    store: StoredVectors,
+    engine: Ranker,
+    store: RowVectors,
     threshold: float,
     *,
     among: NDArray[np.int64] | None,
@@ -89,7 +89,7 @@ def near_duplicates(
 
 def _neighbours(
     vectors: NDArray[np.float64],
-    engine: Engine,
+    engine: Ranker,
     threshold: float,
     *,
     among: NDArray[np.int64] | None,
@@ -111,6 +111,6 @@ def _neighbours(
     return [found[number] for number in range(len(vectors))]
 
 
-def _unit_overall(store: StoredVectors, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def _unit_overall(store: RowVectors, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     vectors = store.gather(OVERALL.slug, rows)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

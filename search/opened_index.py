@@ -11,9 +11,11 @@ from search.answer_hits import answer_hits
 from search.engine import Engine
 from search.hits import Hits
 from search.items import Items
+from search.live.live_search import LiveSearch
+from search.live.look import LiveLook
 from search.prepared_query import PreparedTerm, QueryPreparer
 from search.query_embedder import QueryEmbedder
-from search.selection import Selections, Where
+from search.selection import Selection, Selections, Where
 from search.vectors import StoredVectors
 from tpips_model.aspects import OVERALL
 
@@ -30,6 +32,7 @@ class OpenedIndex:
     selections: Selections
     preparer: QueryPreparer
     answerer: Answerer
+    live: LiveSearch
 
     @classmethod
     def of(
@@ -53,10 +56,16 @@ class OpenedIndex:
             selections=Selections(items, index.live_rows()),
             preparer=QueryPreparer(index, items, store, embedder),
             answerer=Answerer(engine, store, items, index),
+            live=LiveSearch(index, items, store, engine, embedder),
         )
 
     def hits(
-        self, queries: Sequence[tuple[PreparedTerm, ...]], page: Page, penalty: float, where: Where | None
+        self,
+        queries: Sequence[tuple[PreparedTerm, ...]],
+        page: Page,
+        penalty: float,
+        where: Where | None,
+        look: LiveLook | None = None,
     ) -> list[Hits]:
         """Return a page of hits for each query.
 
@@ -65,6 +74,7 @@ class OpenedIndex:
             page: Which of the ranked items are wanted.
             penalty: λ.
             where: As ``Searcher.query`` takes it.
+            look: How many items are embedded for each query whose terms name aspects that are not indexed.
 
         Raises:
             TpipsError: As ``Searcher.query``.
@@ -72,6 +82,22 @@ class OpenedIndex:
         if page.dedupe is not None:
             self.preparer.aspect(OVERALL)
         selection = self.selections.of(where)
+        found: dict[int, Hits] = {}
+        if look is not None:
+            found = {
+                number: self.live.hits(terms, page, penalty, selection, look)
+                for number, terms in enumerate(queries)
+                if not all(self.preparer.is_indexed(term.aspect) for term in terms)
+            }
+        indexed = [number for number in range(len(queries)) if number not in found]
+        found.update(
+            zip(indexed, self._indexed_hits([queries[n] for n in indexed], page, penalty, selection), strict=True)
+        )
+        return [found[number] for number in range(len(queries))]
+
+    def _indexed_hits(
+        self, queries: Sequence[tuple[PreparedTerm, ...]], page: Page, penalty: float, selection: Selection
+    ) -> list[Hits]:
         prepared = self.preparer.queries(queries, penalty, with_overall=page.exclude_queries)
         answers = self.answerer.answers(prepared, page, selection)
         return [

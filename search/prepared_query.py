@@ -66,8 +66,16 @@ class QueryPreparer:
         self._embed = embed
         self._by_slug = {aspect.slug: aspect for aspect in index.aspects}
 
-    def aspect(self, aspect: AspectLike) -> Aspect:
+    def is_indexed(self, aspect: Aspect) -> bool:
+        """Tell whether all items have vectors under an aspect."""
+        return aspect.slug in self._by_slug
+
+    def aspect(self, aspect: AspectLike, *, live: bool = False) -> Aspect:
         """Return an indexed aspect, found by its slug: "Color  Palette" is "color palette", whose words were embedded.
+
+        Args:
+            aspect: The aspect.
+            live: Whether one that is not indexed comes back as it is.
 
         Raises:
             AspectError: It is not indexed, or not for all parts.
@@ -75,6 +83,8 @@ class QueryPreparer:
         wanted = Aspect.of(aspect)
         if wanted.slug in self._by_slug:
             return self._by_slug[wanted.slug]
+        if live:
+            return wanted
         incomplete = wanted.slug in {known.slug for known in self._index.manifest.aspects}
         where = str(self._index.path)
         pushed = is_milvus_address(where)
@@ -84,17 +94,23 @@ class QueryPreparer:
         command += f", and then tpips-index push INDEX {shlex.quote(where)} --replace" if pushed else ""
         raise AspectError(
             f"aspect {wanted.text!r} is {'only partly' if incomplete else 'not'} indexed; indexed aspects: "
-            f"{', '.join(repr(known.text) for known in self._by_slug.values()) or 'none'}. To add it: {command}"
+            f"{', '.join(repr(known.text) for known in self._by_slug.values()) or 'none'}. To add it: {command}. To "
+            "look at the likeliest pictures for this query alone: live=64 (--live 64)"
         )
 
-    def terms(self, terms: Sequence[Term], penalty: float) -> tuple[PreparedTerm, ...]:
+    def terms(self, terms: Sequence[Term], penalty: float, *, live: bool = False) -> tuple[PreparedTerm, ...]:
         """Look up one query's aspects and images; its terms of the same image share one.
+
+        Args:
+            terms: The terms.
+            penalty: λ.
+            live: Whether aspects may be among them that are not indexed.
 
         Raises:
             AspectError: An aspect is not indexed, or overall where the penalty needs it.
             QueryError: An image is neither a key nor a file.
         """
-        aspects = [self.aspect(term.aspect) for term in terms]
+        aspects = [self.aspect(term.aspect, live=live) for term in terms]
         if penalty and not all(aspect.is_overall for aspect in aspects):
             self.aspect(OVERALL)
         distinct: dict[Identity, QueryImage] = {}

@@ -49,6 +49,16 @@ class QueryEmbedder:
             return self
         return QueryEmbedder(index, self._given)
 
+    @property
+    def decode_at_least(self) -> int | None:
+        """The model's ``decode_at_least``.
+
+        Raises:
+            ModelError: The model that made the index cannot be had.
+        """
+        with self._lock:
+            return self._loaded().decode_at_least
+
     def __call__(self, images: Sequence[QueryImage], aspects: Sequence[Aspect]) -> list[dict[str, NDArray[np.float64]]]:
         """Return the unit vectors (D,) of each picture by the aspects' slugs.
 
@@ -57,11 +67,14 @@ class QueryEmbedder:
             ImageError: A picture cannot be read.
         """
         with self._lock:
-            if self._model is None:
-                model = load_embedder(loadable_model(self._record.name))
-                self._check(model)
-                self._model = model
-            return embed_pictures(images, aspects, self._model)
+            return embed_pictures(images, aspects, self._loaded())
+
+    def _loaded(self) -> Embedder:
+        if self._model is None:
+            model = load_embedder(loadable_model(self._record.name))
+            self._check(model)
+            self._model = model
+        return self._model
 
     def _check(self, model: Embedder) -> None:
         record = self._record

@@ -18,7 +18,7 @@ from indexer.thumbnails import make_thumbnail
 from search.items import Items
 from search.small_pictures import JPEG_QUALITY, item_thumbnail
 from search.terms import QueryError
-from search.vectors import StoredVectors
+from search.vectors import RowVectors
 from tpips_model.aspects import Aspect
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError, ModelError
@@ -150,7 +150,7 @@ def _not_found(image: str | os.PathLike[str], index: IndexDirectory, items: Item
 
 
 def stored_unit_vectors(
-    store: StoredVectors, row: int, slugs: Sequence[str], *, key: str
+    store: RowVectors, row: int, slugs: Sequence[str], *, key: str
 ) -> dict[str, NDArray[np.float64]]:
     """Return an indexed item's vectors, float64 (D,) by slug.
 

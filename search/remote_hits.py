@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from indexer.thumbnails import make_thumbnail
-from search.hits import Hit, Hits, QueryFacts, QueryTerm
+from search.hits import Hit, Hits, LiveFacts, QueryFacts, QueryTerm
 from search.small_pictures import JPEG_QUALITY
 from tpips_model.aspects import Aspect
 from tpips_model.images import to_rgb
@@ -120,6 +120,7 @@ def read_hits(
         rescored=int(answer["rescored"]),
         sample_scores=_no_sample,
         probed=answer["probed"],
+        live=_live(answer["live"]),
     )
     hits = [
         Hit(
@@ -136,6 +137,12 @@ def read_hits(
         for hit in answer["hits"]
     ]
     return RemoteHits(hits, facts, percentile)
+
+
+def _live(answer: Mapping[str, Any] | None) -> LiveFacts | None:
+    if answer is None:
+        return None
+    return LiveFacts(tuple(answer["aspects"]), int(answer["of"]), int(answer["unreadable"]))
 
 
 def _no_sample() -> NDArray[np.float64]:

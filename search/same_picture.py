@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from indexer import IndexDirectory, IndexDirectoryError
 from search.items import Items
 from search.query_image import QueryImage
-from search.vectors import StoredVectors
+from search.vectors import RowVectors
 
 __all__ = ["SAME_VECTOR_DISTANCE", "is_query_image"]
 
@@ -22,7 +22,7 @@ SAME_VECTOR_DISTANCE = 2e-3
 def is_query_image(
     images: Sequence[QueryImage],
     rows: NDArray[np.int64],
-    store: StoredVectors,
+    store: RowVectors,
     items: Items,
     index: IndexDirectory,
 ) -> NDArray[np.bool_]:
@@ -51,7 +51,7 @@ def is_query_image(
     return same
 
 
-def _same_vectors(image: QueryImage, rows: NDArray[np.int64], store: StoredVectors) -> NDArray[np.bool_]:
+def _same_vectors(image: QueryImage, rows: NDArray[np.int64], store: RowVectors) -> NDArray[np.bool_]:
     same = np.ones(len(rows), bool)
     for slug, vector in image.vectors.items():
         # Aspect by aspect, only for those still in question: mostly none.

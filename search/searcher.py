@@ -16,6 +16,7 @@ from search.device.choice import chosen_devices
 from search.hits import Hits
 from search.items import Keys
 from search.joint_codes import DEFAULT_CODES_MEMORY
+from search.live.look import LiveLook, as_look
 from search.milvus.address import MilvusError, is_milvus_address
 from search.milvus.index import MilvusIndex
 from search.milvus.opened import opened_collection
@@ -168,6 +169,7 @@ class Searcher:
         dedupe: float | None = None,
         exact: bool | None = None,
         nprobe: int | None = None,
+        live: int | LiveLook | None = None,
     ) -> Hits:
         """Return the k best items by score = Σ w_i (f(q_i, x | a_i) − λ f(q_i, x | overall)).
 
@@ -192,17 +194,22 @@ class Searcher:
             exact: ``True`` scans every vector, ``False`` goes by the index's codes, ``None`` chooses by size.
             nprobe: How many of the index's inverted lists a search by the codes looks into (docs/lists.md); by default
                 all, and a quarter of them from ten million items on.
+            live: Allow aspects that are not indexed, any words at all, and embed so many items under them for this
+                query: the likeliest, chosen by the aspects that are indexed. The hits are the best of these, exactly
+                scored; ``Hits.live`` tells of how many (docs/live-aspects.md). A ``LiveLook`` also shows progress.
 
         Raises:
             QueryError: The terms or other arguments make no query, or an image is neither a key nor a file.
-            AspectError: An aspect is not indexed; the message names those that are and the command that adds it.
+            AspectError: An aspect is not indexed, and ``live`` is not given; the message names those that are and the
+                command that adds it.
             ModelError: The model that made the index cannot be had.
             ImageError: A picture cannot be read.
         """
-        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe)
+        page, look = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe), as_look(live)
         penalty = finite_number(overall_penalty, "the overall penalty")
         opened = self._opened
-        return opened.hits([opened.preparer.terms(parse_terms(terms), penalty)], page, penalty, where)[0]
+        prepared = opened.preparer.terms(parse_terms(terms), penalty, live=look is not None)
+        return opened.hits([prepared], page, penalty, where, look)[0]
 
     def query_batch(
         self,
@@ -217,6 +224,7 @@ class Searcher:
         dedupe: float | None = None,
         exact: bool | None = None,
         nprobe: int | None = None,
+        live: int | LiveLook | None = None,
     ) -> list[Hits]:
         """Return what ``query`` gives for each of many queries, in one pass over the index.
 
@@ -229,17 +237,17 @@ class Searcher:
         Raises:
             TpipsError: As ``query``; the message tells which query cannot be read.
         """
-        page = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe)
+        page, look = make_page(k, offset, min_score, dedupe, exclude_queries, exact, nprobe), as_look(live)
         penalty = finite_number(overall_penalty, "the overall penalty")
         if isinstance(queries, (str, bytes, Term)) or not isinstance(queries, Iterable):
             raise QueryError(f"queries must be a list of lists of terms, not {type(queries).__name__}")
         opened, prepared = self._opened, []
         for number, terms in enumerate(queries, start=1):
             try:
-                prepared.append(opened.preparer.terms(parse_terms(terms), penalty))
+                prepared.append(opened.preparer.terms(parse_terms(terms), penalty, live=look is not None))
             except (QueryError, AspectError) as error:
                 raise type(error)(f"query {number} of the batch: {error}") from error
-        return opened.hits(prepared, page, penalty, where)
+        return opened.hits(prepared, page, penalty, where, look)
 
     def similar(
         self,
@@ -255,6 +263,7 @@ class Searcher:
         dedupe: float | None = None,
         exact: bool | None = None,
         nprobe: int | None = None,
+        live: int | LiveLook | None = None,
     ) -> Hits:
         """Return the k items most similar to one image by one aspect (the paper's aspect-conditioned retrieval).
 
@@ -281,4 +290,5 @@ class Searcher:
             dedupe=dedupe,
             exact=exact,
             nprobe=nprobe,
+            live=live,
         )

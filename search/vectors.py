@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from indexer import IndexDirectory
 from tpips_model.aspects import Aspect
 
-__all__ = ["Piece", "StoredVectors"]
+__all__ = ["Piece", "RowVectors", "StoredVectors"]
 
 # Below this many rows a part, taking rows one by one is faster than part by part.
 _FEW_ROWS = 8
@@ -30,6 +30,20 @@ class Piece(NamedTuple):
     part: int
     start: int
     stop: int
+
+
+class RowVectors(Protocol):
+    """What gives the vectors of rows as they were stored, in half precision."""
+
+    dim: int
+
+    def gather(self, slug: str, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the given rows of one aspect, float64 (K, D), in the order given."""
+        ...
+
+    def vector(self, slug: str, row: int) -> NDArray[np.float64]:
+        """Return one row of one aspect, float64 (D,)."""
+        ...
 
 
 class StoredVectors:

@@ -14,9 +14,10 @@ from apps.page_style import lead_html, picture_html, plain
 from apps.picture_items import hit_items, record_items, term_records
 from apps.query_state import PAGE_SIZES, PictureRef, QueryRow, QueryState
 from apps.resources import Resources
-from apps.screens.compose_answer import Question, ask
+from apps.screens.compose_answer import Question
 from apps.screens.compose_export import show_export
 from apps.screens.compose_filters import show_filters
+from apps.screens.compose_live import answer, show_look
 from apps.screens.compose_rows import show_add_card, show_row
 from search import Hits
 from tpips_model.errors import TpipsError
@@ -108,19 +109,24 @@ def _show_answer(resources: Resources, session: ComposeSession) -> None:
     state = session.now
     started = time.perf_counter()
     question = Question.of(state, resources)
+    hits, fault = None, None
+    if question.terms:
+        try:
+            question, hits = answer(resources, question)
+        except TpipsError as error:
+            fault = error
     for remark in question.remarks:
         st.info(plain(remark), icon=":material/info:")
-    if not question.terms:
-        st.write("Switch on a row to see pictures.")
+    if fault is not None:
+        st.error(plain(fault), icon=":material/error:")
         return
-    try:
-        hits = ask(resources, question)
-    except TpipsError as error:
-        st.error(plain(error), icon=":material/error:")
+    if hits is None:
+        st.write("Switch on a row to see pictures.")
         return
     seconds = time.perf_counter() - started
     session.answered(state, hits.keys)
     _show_summary(session, hits, seconds)
+    show_look(resources, session, hits)
     items = hit_items(hits, session.before if state.page == 1 else ())
     _show_wall(resources, session, {"items": items, "terms": term_records(hits)})
     _show_paging(session, len(hits), hits.selected)
@@ -132,7 +138,7 @@ def _show_summary(session: ComposeSession, hits: Hits, seconds: float) -> None:
         st.info("No picture matches the filters. Take one away to see more.", icon=":material/filter_alt_off:")
         return
     words = f"Pictures {hits[0].rank:,}–{hits[-1].rank:,} of {hits.selected:,}, best first · {seconds * 1000:.0f} ms"
-    if not hits.exact:
+    if not hits.exact and hits.live is None:
         words += f" · found by codes, the best {hits.rescored:,} scored exactly"
     came = sum(key not in session.before for key in hits.keys)
     if session.before and session.now.page == 1 and came < len(hits):

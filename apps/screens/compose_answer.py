@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from apps.filter_choices import filter_text
 from apps.query_state import QueryState
 from apps.resources import Resources
 from search import Hits, Term
+from search.live import LiveLook
 from tpips_model.aspects import Aspect
 from tpips_model.errors import AspectError, TpipsError
 
-__all__ = ["NEAR_DUPLICATE", "Question", "ask"]
+__all__ = ["NEAR_DUPLICATE", "Question", "add_command", "ask"]
 
 NEAR_DUPLICATE = 0.98
 
@@ -26,52 +28,72 @@ class Question:
         remarks: Why other rows are left out, in plain words.
         state: What the page asks.
         penalty: λ.
+        live: The words among the terms that are not indexed.
     """
 
     terms: tuple[Term, ...]
     remarks: tuple[str, ...]
     state: QueryState
     penalty: float
+    live: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, state: QueryState, resources: Resources) -> Question:
-        """Make a query of what a page asks, leaving out rows that cannot be answered."""
+    def of(cls, state: QueryState, resources: Resources, *, live: bool = True) -> Question:
+        """Make a query of what a page asks, leaving out rows that cannot be answered.
+
+        Args:
+            state: What the page asks.
+            resources: What all sessions share.
+            live: Whether pictures may be looked at for words that are not indexed; else their rows are left out.
+        """
         indexed = {aspect.slug for aspect in resources.searcher.aspects}
-        terms, remarks = [], []
+        terms, remarks, words = [], [], {}
         for row in state.active:
             try:
                 aspect = Aspect.of(row.aspect)
-                if aspect.slug not in indexed:
-                    remarks.append(not_indexed(aspect, resources))
+                if aspect.slug not in indexed and not live:
+                    remarks.append(_not_indexed(aspect, resources))
                     continue
                 terms.append(Term(resources.image(row.picture), aspect, row.weight))
+                if aspect.slug not in indexed:
+                    words[aspect.slug] = aspect.text
             except AspectError as error:
                 remarks.append(f"{row.aspect!r} cannot be a sense of similarity: {error}")
             except TpipsError as error:
                 remarks.append(f"A row is left out: {error}")
         recommended = resources.searcher.index.manifest.model.recommended_overall_penalty
-        return cls(tuple(terms), tuple(remarks), state, state.effective_penalty(recommended))
+        penalty = state.effective_penalty(recommended)
+        return cls(tuple(terms), tuple(remarks), state, penalty, tuple(words.values()))
 
 
-def not_indexed(aspect: Aspect, resources: Resources) -> str:
-    """Return, kindly, that an aspect has no vectors yet and what adds them."""
-    command = (
-        f"tpips-index build --out {shlex.quote(str(resources.settings.index))} --aspect {shlex.quote(aspect.text)}"
-    )
+def add_command(words: Iterable[str], resources: Resources) -> str:
+    """Return the command that indexes all pictures under further words."""
+    aspects = "".join(f" --aspect {shlex.quote(one)}" for one in words)
+    return f"tpips-index build --out {shlex.quote(str(resources.settings.index))}{aspects}"
+
+
+def _not_indexed(aspect: Aspect, resources: Resources) -> str:
     return (
         f"The pictures have not been looked at for “{aspect.text}” yet, so this row is left out. They can be asked "
         f"for {', '.join(resources.aspects)}. To add it, run this in a terminal; the app finds it at your next click: "
-        f"{command}"
+        f"{add_command([aspect.text], resources)}"
     )
 
 
-def ask(resources: Resources, question: Question, *, count: int | None = None) -> Hits:
+def ask(
+    resources: Resources,
+    question: Question,
+    *,
+    count: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Hits:
     """Return the page of results that is asked for.
 
     Args:
         resources: What all sessions share.
         question: The query.
         count: How many of the best instead of a page.
+        progress: Called with how many pictures have been looked at for words that are not indexed, and of how many.
 
     Raises:
         TpipsError: As ``Searcher.query``.
@@ -83,5 +105,6 @@ def ask(resources: Resources, question: Question, *, count: int | None = None) -
         overall_penalty=question.penalty,
         where=filter_text(state.choices, state.where),
         dedupe=NEAR_DUPLICATE if state.collapse else None,
+        live=LiveLook(state.look, progress) if question.live else None,
         offset=0 if count is not None else (state.page - 1) * state.page_size,
     )

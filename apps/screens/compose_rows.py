@@ -86,11 +86,16 @@ def _show_aspect(resources: Resources, session: ComposeSession, place: int, row:
         accept_new_options=True,
         label_visibility="collapsed",
     )
+    st.caption(plain(_explained(resources, place, row)))
+
+
+def _explained(resources: Resources, place: int, row: QueryRow) -> str:
     try:
         words = explanation(row.aspect)
     except AspectError as error:
-        words = str(error)
-    st.caption(plain(words))
+        return str(error)
+    # Once is enough to learn it.
+    return f"{words} Or type words of your own." if place == 0 and row.aspect in resources.aspects else words
 
 
 def _show_weight(session: ComposeSession, place: int, row: QueryRow) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "ItemAnswer",
     "KeysAnswer",
     "LimitsAnswer",
+    "LiveAnswer",
     "ModelAnswer",
     "PercentileAnswer",
     "TermAnswer",
@@ -47,6 +48,14 @@ class HitAnswer(_Answer):
     metadata: Metadata
 
 
+class LiveAnswer(_Answer):
+    """How a query by words that are not indexed was answered."""
+
+    aspects: list[str]
+    of: int = Field(description="How many items there were, of which the likeliest were looked at.")
+    unreadable: int = Field(description="How many more would have been, but their pictures cannot be read.")
+
+
 class HitsAnswer(_Answer):
     """The results of one query, best first."""
 
@@ -66,6 +75,7 @@ class HitsAnswer(_Answer):
                     "exact": True,
                     "rescored": 240,
                     "probed": None,
+                    "live": None,
                     "hits": [
                         {
                             "rank": 1,
@@ -86,13 +96,16 @@ class HitsAnswer(_Answer):
     overall_penalty: float
     total: int = Field(description="The number of items in the index.")
     where: str | None
-    selected: int = Field(description="How many items there were to choose from.")
+    selected: int = Field(
+        description="How many items there were to choose from; where there is live, how many were looked at."
+    )
     offset: int
     min_score: float | None
     dedupe: float | None
     exact: bool = Field(description="Whether the hits are proven to be the best.")
     rescored: int = Field(description="How many items were scored exactly.")
     probed: int | None = Field(description="How many inverted lists were looked into; null if it went by none.")
+    live: LiveAnswer | None = Field(description="What was asked by words that are not indexed; null if nothing was.")
     hits: list[HitAnswer]
 
 
@@ -158,6 +171,7 @@ class LimitsAnswer(_Answer):
     offset: int
     terms: int
     queries: int
+    live: int
     batch_hits: int
     picture_bytes: int
     picture_pixels: int

@@ -7,6 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from search.live.look import MAX_LOOKED_AT
+
 __all__ = ["BatchRequest", "PageRequest", "PercentileRequest", "QueryRequest", "SimilarRequest", "TermRequest"]
 
 MAX_TERMS = 64
@@ -60,7 +62,12 @@ class TermRequest(_OneImage):
 
     model_config = ConfigDict(json_schema_extra={"examples": _TERMS, **_EITHER})
 
-    aspect: Annotated[str, Field(min_length=1, max_length=MAX_ASPECT_LENGTH, description="One of the indexed aspects.")]
+    aspect: Annotated[
+        str,
+        Field(
+            min_length=1, max_length=MAX_ASPECT_LENGTH, description="One of the indexed aspects; any words with live."
+        ),
+    ]
     weight: Annotated[float, Field(description="How much it counts; negative asks for dissimilarity.")] = 1.0
 
 
@@ -85,6 +92,13 @@ class PageRequest(_Request):
     nprobe: Annotated[
         Annotated[int, Field(ge=1, le=MAX_LISTS)] | None,
         Field(description="How many of the index's inverted lists are looked into."),
+    ] = None
+    live: Annotated[
+        Annotated[int, Field(ge=1, le=MAX_LOOKED_AT)] | None,
+        Field(
+            description="Allows aspects that are not indexed, in any words: so many of the likeliest items are "
+            "embedded under them for this query. At most what /index tells under limits."
+        ),
     ] = None
 
 
@@ -138,7 +152,12 @@ class SimilarRequest(_OneImage, PageRequest):
         json_schema_extra={"examples": [{"key": _KEY, "aspect": "brushwork", "k": 20}], **_EITHER}
     )
 
-    aspect: Annotated[str, Field(min_length=1, max_length=MAX_ASPECT_LENGTH, description="One of the indexed aspects.")]
+    aspect: Annotated[
+        str,
+        Field(
+            min_length=1, max_length=MAX_ASPECT_LENGTH, description="One of the indexed aspects; any words with live."
+        ),
+    ]
     overall_penalty: Annotated[
         float | None, Field(description="λ; null takes what the index's model recommends (0.3 for TPIPS).")
     ] = None

@@ -12,6 +12,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from apps.server.faults import RefusedError, validation_refusal
 from apps.server.request_models import SimilarRequest
+from search.live.look import MAX_LOOKED_AT
 
 __all__ = ["FORM_SCHEMA", "read_json", "read_similar"]
 
@@ -38,6 +39,7 @@ FORM_SCHEMA: dict[str, Any] = {
         "dedupe": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
         "exact": {"type": "boolean"},
         "nprobe": {"type": "integer", "minimum": 1},
+        "live": {"type": "integer", "minimum": 1, "maximum": MAX_LOOKED_AT},
     },
 }
 

@@ -18,6 +18,8 @@ __all__ = ["Service"]
 
 # The model's threads do the work within; a second picture at once would only take their time.
 EMBED_THREADS = 1
+# Each keeps the model busy for seconds.
+MAX_LIVE_WAITING = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,7 @@ class Service:
         thumbnails: Pictures in the sizes that were asked for.
         search: Queries by key.
         embed: Queries with pictures that the model must see.
+        live: Queries by words that are not indexed.
         pictures: The index's pictures.
         measurements: What ``/metrics`` tells.
     """
@@ -41,6 +44,7 @@ class Service:
     thumbnails: Thumbnails
     search: Lane
     embed: Lane
+    live: Lane
     pictures: Lane
     measurements: Measurements
 
@@ -70,11 +74,17 @@ class Service:
             "search", threads=settings.search_threads, waiting=settings.waiting, seconds=settings.search_seconds
         )
         embed = Lane("embed", threads=EMBED_THREADS, waiting=settings.waiting, seconds=settings.embed_seconds)
+        live = Lane(
+            "live",
+            threads=EMBED_THREADS,
+            waiting=min(settings.waiting, MAX_LIVE_WAITING),
+            seconds=settings.live_seconds,
+        )
         pictures = Lane(
             "pictures", threads=settings.picture_threads, waiting=settings.waiting, seconds=settings.search_seconds
         )
         searcher = Searcher(index, model=model, device=device)
-        measurements = Measurements(items=lambda: len(searcher), lanes=(search, embed, pictures))
+        measurements = Measurements(items=lambda: len(searcher), lanes=(search, embed, live, pictures))
         return cls(
             settings=settings,
             searcher=searcher,
@@ -82,6 +92,7 @@ class Service:
             thumbnails=Thumbnails(),
             search=search,
             embed=embed,
+            live=live,
             pictures=pictures,
             measurements=measurements,
         )
@@ -89,4 +100,4 @@ class Service:
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """All lanes."""
-        return (self.search, self.embed, self.pictures)
+        return (self.search, self.embed, self.live, self.pictures)

@@ -27,6 +27,8 @@ class ServerSettings:
         waiting: How many requests may wait for a thread of a kind, beyond those that have one.
         search_seconds: How long a query by key, or a picture of the index, may take, waiting included.
         embed_seconds: How long a query with an uploaded picture may take, waiting included.
+        max_live: How many items a request may have embedded under words that are not indexed; 0 allows no such words.
+        live_seconds: How long such a request may take, waiting included.
         allowed_hosts: The names that the ``Host`` header may give; none means any. It keeps web pages of other
             sites, whose names can be made to point here, from reading a server that listens on loopback.
         cors_origins: The web sites whose scripts may ask; none by default.
@@ -43,6 +45,8 @@ class ServerSettings:
     waiting: int = 64
     search_seconds: float = 10.0
     embed_seconds: float = 60.0
+    max_live: int = 256
+    live_seconds: float = 60.0
     allowed_hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     preload: bool = False

@@ -77,6 +77,7 @@ def _index(service: Service) -> IndexAnswer:
             offset=MAX_OFFSET,
             terms=MAX_TERMS,
             queries=MAX_QUERIES,
+            live=service.settings.max_live,
             batch_hits=MAX_BATCH_HITS,
             picture_bytes=service.settings.max_upload,
             picture_pixels=service.settings.max_pixels,

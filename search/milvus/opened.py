@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from search.answer import Answerer
+from search.live.live_search import LiveSearch
 from search.milvus.engine import MilvusEngine
 from search.milvus.index import MilvusIndex
 from search.milvus.items import MilvusItems
@@ -36,4 +37,5 @@ def opened_collection(index: MilvusIndex, embedder: QueryEmbedder) -> OpenedInde
         selections=selections,
         preparer=QueryPreparer(**parts, embed=embedder),
         answerer=Answerer(ranker, **parts),
+        live=LiveSearch(**parts, engine=ranker, embedder=embedder),
     )

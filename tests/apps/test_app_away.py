@@ -112,7 +112,7 @@ def test_without_thumbnails_there_is_a_note_and_no_crash(
     with app_client(settings) as client:
         answer = client.get(resources.address(PictureRef("key", "picture 04.png"), 360))
         assert (answer.status_code, answer.headers["cache-control"]) == (404, "no-store")
-    found = AppSettings.of(index, tmp_path / "pictures", tmp_path / "votes")
+    found = AppSettings.of(index, {"": tmp_path / "pictures"}, tmp_path / "votes")
     assert shared_resources(found).view.away() is None
 
 

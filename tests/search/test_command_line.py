@@ -73,7 +73,7 @@ def test_selection_options(gallery: Path) -> None:
     facts = {name: value for name, value in record.items() if name not in ("terms", "hits", "rescored")}
     assert facts == {
         "overall_penalty": 0.0, "total": 30, "where": where, "selected": 7, "offset": 1, "min_score": -9.0,
-        "dedupe": 0.9999, "exact": True, "probed": None,
+        "dedupe": 0.9999, "exact": True, "probed": None, "live": None,
     }  # fmt: skip
     assert [hit["rank"] for hit in record["hits"]] == [2, 3, 4]
     assert {hit["metadata"]["artist"] for hit in record["hits"]} == {"artist 1"}
