@@ -36,6 +36,10 @@ def run() -> None:
         for name, (show, title, icon) in SCREENS.items()
     }
     chosen = st.navigation(list(pages.values()), position="top")
+    # On a phone Streamlit hides the pages behind an arrow; this bar stands there instead.
+    with st.container(horizontal=True, gap=None, key="pages"):
+        for page in pages.values():
+            st.page_link(page)
     name = next(known for known, page in pages.items() if page == chosen)
     st.session_state["entering"] = st.session_state.get("screen") not in (None, name)
     st.session_state["screen"] = name

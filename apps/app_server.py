@@ -49,7 +49,7 @@ CONFIG = {
     "server.maxUploadSize": MAX_UPLOAD_BYTES >> 20,
     "server.fileWatcherType": "none",
     "server.runOnSave": False,
-    "theme.light.primaryColor": "#3367c9",
+    "theme.light.primaryColor": "#2f61c2",
     "theme.light.backgroundColor": "#fbfaf8",
     "theme.light.secondaryBackgroundColor": "#f1efeb",
     "theme.light.textColor": "#1d1f24",

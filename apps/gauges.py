@@ -16,14 +16,22 @@ _STYLE = """<style>
 .gauges { border-collapse: collapse; width: 100%; } .gauge-frame { overflow-x: auto; }
 .gauges th, .gauges td { padding: .35rem .5rem; border: 0 !important; }
 .gauges th, .gauges td { text-align: left; vertical-align: bottom; font-weight: 400; }
-.gauges thead th { width: 9rem; min-width: 6.5rem; font-size: .74rem; overflow-wrap: anywhere; vertical-align: bottom; }
+.gauges thead th { width: 9rem; min-width: 6.5rem; font-size: .78rem; line-height: 1.35; overflow-wrap: anywhere; }
+.gauges thead th, .gauges tbody tr { vertical-align: top; } .gauges thead .tpips-picture { margin-bottom: .3rem; }
+.gauges thead b { font-size: inherit; font-weight: 650; }
 .gauges tbody th { font-weight: 650; white-space: nowrap; }
 .gauges tbody tr { border-top: 1px solid color-mix(in srgb, currentColor 14%, transparent); }
 .gauge { height: 8px; border-radius: 4px; background: color-mix(in srgb, currentColor 10%, transparent); }
 .gauge i { display: block; height: 100%; border-radius: 4px; }
 .gauge i { background: color-mix(in srgb, currentColor 42%, transparent); }
-.closest .gauge i { background: #2a9d6f; } .closest b { color: #2a9d6f; }
+.closest .gauge i { background: #2a9d6f; } .closest b { color: color-mix(in srgb, #2a9d6f 65%, currentColor); }
 .gauges b { font-variant-numeric: tabular-nums; font-weight: 500; font-size: .9rem; } .closest b { font-weight: 700; }
+@media (max-width: 640px) {
+  .gauges th, .gauges td { padding: .3rem .25rem; } .gauges thead th { min-width: 5.1rem; font-size: .72rem; }
+  .gauges tbody th { max-width: 5.4rem; white-space: normal; overflow-wrap: anywhere; font-size: .86rem; }
+  .gauges b { font-size: .82rem; }
+  .gauges .word { display: block; font-size: .72rem; }
+}
 </style>"""
 
 
@@ -39,7 +47,7 @@ def gauges_html(comparison: Comparison, reference: tuple[str, str], addresses: S
         f'<th scope="col">{picture_html(address, f"Candidate {name}")}{escape(name)}</th>'
         for name, address in zip(comparison.names, addresses, strict=True)
     ]
-    corner = f'<th scope="col">{picture_html(reference[1], f"Reference {reference[0]}")}<b>reference</b></th>'
+    corner = f'<th scope="col">{picture_html(reference[1], f"Reference {reference[0]}")}<b>the reference</b></th>'
     rows = []
     for aspect, scores in zip(comparison.aspects, comparison.similarity.tolist(), strict=True):
         low, high = min(scores), max(scores)
@@ -66,7 +74,7 @@ def verdict(comparison: Comparison) -> str:
 def _cell(score: float, low: float, high: float, *, closest: bool) -> str:
     length = 100.0 if high <= low else SHORTEST + (100.0 - SHORTEST) * (score - low) / (high - low)
     number = f"{score:.3f}".replace("-", "−")
-    words = " closest" if closest else ""
+    words = ' <span class="word">closest</span>' if closest else ""
     return (
         f"<td{' class=closest' if closest else ''}><b>{number}{words}</b>"
         f'<div class="gauge" aria-hidden="true"><i style="width:{length:.0f}%"></i></div></td>'

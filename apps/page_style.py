@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = ["HUES", "STYLE", "lead_html", "picture_html", "plain"]
+__all__ = ["HUES", "STYLE", "heading_html", "lead_html", "picture_html", "plain"]
 
 # The colours of rows, as the results page has them.
 HUES = ("#2f7ed8", "#e0762b", "#2a9d6f", "#b458c4", "#b8921c", "#d94f6b")
@@ -35,8 +35,33 @@ STYLE = f"""<style>
   display: grid; place-items: center; aspect-ratio: 1; border-radius: 8px; font-size: .78rem; text-align: center;
   background: color-mix(in srgb, currentColor 8%, transparent);
 }}
+[data-testid="stCaptionContainer"] {{ color: inherit !important; opacity: .76; }}
+[data-testid="stMultiSelect"] :is([data-tag], [data-tag] *) {{ color: light-dark(#fff, #16171a) !important; }}
+:has(> .st-key-pages) {{ display: none !important; }}
+[class*="st-key-frames-"] [data-testid="stFileUploaderDropzone"] button p {{ font-size: 0; }}
+[class*="st-key-frames-"] [data-testid="stFileUploaderDropzone"] button p::after {{
+  content: "Choose a folder"; font-size: .875rem;
+}}
+.tpips-sense {{ margin: 0; padding: .5rem 0 0 !important; font-size: 1.06rem !important; line-height: 1.4; }}
+.tpips-sense span {{ font-weight: 400; opacity: .8; }}
 .tpips-lead {{ font-size: 1.06rem; opacity: .82; max-width: 100ch; margin: 0 0 .4rem; }}
 h1 {{ font-size: clamp(1.45rem, 1.2rem + 1.2vw, 2.1rem) !important; padding: 0 0 .3rem !important; }}
+@media (max-width: 768px) {{
+  [data-testid="stExpandSidebarButton"] {{ display: none !important; }}
+  :has(> .st-key-pages) {{
+    display: block !important; position: fixed; inset: 0 0 auto 0; z-index: 999991; width: 100%; padding: 4px 4px 3px;
+    background: light-dark(#fbfaf8, #16171a);
+    border-bottom: 1px solid color-mix(in srgb, currentColor 12%, transparent);
+  }}
+  .st-key-pages {{ flex-wrap: nowrap !important; justify-content: space-around; }}
+  .st-key-pages > *, .st-key-pages [data-testid="stPageLink"] > * {{
+    width: auto !important; min-width: 0; flex: 1 1 0 !important;
+  }}
+  .st-key-pages a {{
+    display: flex; flex-direction: column; gap: 0; align-items: center; padding: 6px 0 5px !important; min-width: 0;
+  }}
+  .st-key-pages a p {{ font-size: .72rem; line-height: 1.3; }}
+}}
 @media (max-width: 640px) {{
   .stMainBlockContainer {{ padding-top: 3.6rem; }}
   .st-key-rows, .st-key-starts {{
@@ -47,6 +72,13 @@ h1 {{ font-size: clamp(1.45rem, 1.2rem + 1.2vw, 2.1rem) !important; padding: 0 0
   .st-key-rows .st-key-card-add [data-testid="stCaptionContainer"] {{ display: none; }}
   .st-key-facts > * {{ width: calc(50% - .5rem) !important; flex: none !important; }}
   .st-key-facts [data-testid="stMetricValue"] {{ font-size: 1.4rem; }}
+  .st-key-about {{ flex-wrap: nowrap !important; }}
+  .st-key-about > :has(> .st-key-about-picture), .st-key-about-picture {{
+    width: 104px !important; flex: none !important;
+  }}
+  .st-key-about-picture [data-testid="stCaptionContainer"] {{
+    font-size: .75rem; line-height: 1.3; overflow-wrap: anywhere;
+  }}
   .st-key-undo p, .st-key-redo p, .st-key-over p {{ font-size: 0; }}
 }}
 </style>"""
@@ -58,6 +90,11 @@ def picture_html(address: str, alt: str) -> str:
     if not address:
         return f'<div class="tpips-none" role="img" aria-label="{shown}: not available">not kept</div>'
     return f'<img class="tpips-picture" src="{escape(address, quote=True)}" alt="{shown}">'
+
+
+def heading_html(aspect: str, text: str) -> str:
+    """Return the heading of what is shown by one aspect."""
+    return f'<h2 class="tpips-sense">{escape(aspect)} <span>· {escape(text)}</span></h2>'
 
 
 def lead_html(text: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from apps.index_view import picture_address
+from apps.query_state import PictureRef
 from apps.resources import Resources
 from indexer import IndexDirectory
 from search import Hit, Hits
 from search.items import Items
 
-__all__ = ["hit_items", "record_items", "term_records"]
+__all__ = ["chosen_items", "hit_items", "record_items", "term_records"]
 
 LARGE, SMALL = 1280, 360
 
@@ -62,6 +63,19 @@ def record_items(resources: Resources, rows: Sequence[int]) -> list[dict[str, An
     return [_item(view.index, row, record) for row, record in zip(rows, view.records(rows), strict=True)]
 
 
+def chosen_items(resources: Resources, refs: Sequence[PictureRef]) -> list[dict[str, Any]]:
+    """Return pictures that were chosen as a wall shows them, each under its reference: uploads have no key."""
+    return [
+        {
+            "key": str(ref),
+            "title": resources.label(ref),
+            "alt": f"Candidate {resources.label(ref)}",
+            "src": resources.address(ref, SMALL),
+        }
+        for ref in refs
+    ]
+
+
 def _item(index: IndexDirectory, row: int, record: Mapping[str, Any]) -> dict[str, Any]:
     facts = [[name, _shown(value)] for name, value in Items.metadata(dict(record)).items() if value is not None]
     return {
@@ -73,7 +87,7 @@ def _item(index: IndexDirectory, row: int, record: Mapping[str, Any]) -> dict[st
         "full": picture_address(index, row, 0),
         "width": record["width"],
         "height": record["height"],
-        "facts": [*facts, ["size", f"{record['width']} × {record['height']}"]],
+        "facts": [*facts, ["size", f"{record['width']} × {record['height']}"]] if record["width"] else facts,
     }
 
 

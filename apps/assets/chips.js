@@ -35,7 +35,7 @@ export default function (component) {
   };
   const skip = () => setTriggerValue("act", { action: "skip", key: data.item, choice: "", at: Date.now() });
   const chip = (aspect) => {
-    const node = make("button", { type: "button", class: aspect === current() ? "chip now" : "chip", draggable: "true", title: data.aspects.find((one) => one.text === aspect).hint,
+    const node = make("button", { type: "button", "data-name": `chip ${aspect}`, class: aspect === current() ? "chip now" : "chip", draggable: "true", title: data.aspects.find((one) => one.text === aspect).hint,
       onclick: (event) => { event.stopPropagation(); delete placed[aspect]; picked = aspect; draw(); },
       ondragstart: (event) => event.dataTransfer.setData("text/plain", aspect) }, aspect);
     return node;
@@ -51,7 +51,7 @@ export default function (component) {
   const slot = (picture) => {
     const inside = [make("img", { src: picture.src, alt: picture.alt }), picture.key ? make("span", { class: "key" }, picture.key) : make("span", { class: "key" }, "reference")];
     const place = picture.member
-      ? target(make("button", { type: "button", class: "place", "aria-label": `${picture.alt}, key ${picture.key}` }, ...inside), picture.member)
+      ? target(make("button", { type: "button", class: "place", "data-name": `place ${picture.member}`, "aria-label": `${picture.alt}, key ${picture.key}` }, ...inside), picture.member)
       : make("div", { class: "place still" }, ...inside);
     return make("div", { class: "slot" }, place, make("div", { class: "held" }, ...(picture.member ? on(picture.member) : [])));
   };
@@ -61,17 +61,29 @@ export default function (component) {
     if (aspect) question.append(data.question[0], make("b", {}, aspect), data.question[1]);
     else question.append("All placed. Save to go on.");
     const tray = make("div", { class: "tray", role: "group", "aria-label": "Senses to place" }, ...aspects.filter((one) => !(one in placed)).map(chip));
-    const none = target(make("div", { class: "none", role: "button", tabindex: "0", "aria-label": "Can't tell, key 0",
-      onkeydown: (event) => { if (event.key === " ") put(current(), CANNOT_TELL); } }, "Can’t tell (0)", ...on(CANNOT_TELL)), CANNOT_TELL);
+    const none = target(make("div", { class: "none" },
+      make("button", { type: "button", class: "pass", "data-name": "none", "aria-label": "Can't tell, key 0" }, "Can’t tell (0)"), ...on(CANNOT_TELL)), CANNOT_TELL);
     const buttons = make("div", { class: "row" },
-        make("button", { type: "button", class: "save", disabled: !done(), onclick: save }, "Save and next"),
-        make("button", { type: "button", onclick: back }, "Take back"),
+        make("button", { type: "button", class: "save", "data-name": "save", disabled: !done(), onclick: save }, "Save and next"),
+        make("button", { type: "button", "data-name": "back", onclick: back }, "Take back"),
         make("button", { type: "button", onclick: skip }, "Skip"),
         make("span", { class: "keys" }, make("kbd", {}, data.keys), " picture  ", make("kbd", {}, "0"), " can’t tell  ", make("kbd", {}, "⌫"), " take back  ", make("kbd", {}, "Enter"), " save"));
     const places = make("div", { class: data.triangle ? "places triangle" : "places" }, ...data.pictures.map(slot));
+    // Whoever goes by keyboard stays where they were, and comes to Save when all is placed.
+    const held = root.getRootNode().activeElement?.dataset.name;
     root.replaceChildren(question, tray, make("div", { class: "table" }, places, make("div", { class: "aside" }, none, buttons)));
+    if (held) (root.querySelector(done() ? ".save" : `[data-name="${CSS.escape(held)}"]`) ?? root.querySelector(".chip.now"))?.focus();
+  };
+  // As much of the window as is left below: pictures, chips and Save are seen at once, without scrolling.
+  const fit = () => {
+    const page = root.getRootNode().host?.closest(".stMain");
+    const top = root.getBoundingClientRect().top + (page?.scrollTop ?? window.scrollY);
+    root.style.setProperty("--room", `${Math.max(Math.floor(window.innerHeight - top - 12), 400)}px`);
   };
   const press = (event) => {
+    // A button that has the focus takes Enter itself.
+    const from = event.composedPath()[0];
+    if (event.key === "Enter" && from.closest?.("button, a, summary") && !from.matches(".place, .pass")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, [contenteditable]")) return;
     const picture = data.pictures.find((one) => one.key === event.key);
     if (picture) put(current(), picture.member);
@@ -84,7 +96,14 @@ export default function (component) {
   root.tpipsLive?.abort();
   root.tpipsLive = new AbortController();
   document.addEventListener("keydown", press, { signal: root.tpipsLive.signal });
+  window.addEventListener("resize", fit, { signal: root.tpipsLive.signal });
   draw();
+  fit();
+  // What stands above may still be on its way, and moves this down when it comes.
+  const watch = new ResizeObserver(fit);
+  const page = root.getRootNode().host?.closest(".stMainBlockContainer");
+  if (page) watch.observe(page);
+  root.tpipsLive.signal.addEventListener("abort", () => watch.disconnect());
   const live = root.tpipsLive;
   return () => live.abort();
 }

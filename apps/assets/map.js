@@ -60,7 +60,7 @@ export default function (component) {
     if (layout !== laidOut) {  // moving alone changes nothing of what hides what
       boxes = data.items.map(({ x, y, ratio }) => {
         const w = side * Math.sqrt(ratio), h = side / Math.sqrt(ratio);
-        return { w, h, left: (x * (width - side) + side / 2) * view.zoom - w / 2, top: (y * (height - side) + side / 2) * view.zoom - h / 2 };
+        return { w, h, left: (x * (width - 1.5 * side) + 0.75 * side) * view.zoom - w / 2, top: (y * (height - 1.5 * side) + 0.75 * side) * view.zoom - h / 2 };
       });
       shown = pictured(boxes, 1.5 * side, first);
       laidOut = layout;

@@ -83,6 +83,21 @@ function details(item, data, scale, act) {
   return parts;
 }
 
+// A strip with arrows for those who have only a mouse, each there while something is left on its side.
+function rolled(list) {
+  const step = (way) => list.scrollBy({ left: way * list.clientWidth * 0.8, behavior: "smooth" });
+  // By keyboard the pictures themselves are gone along.
+  const arrow = (side, text, way) => make("button", { type: "button", class: `roll ${side}`, tabindex: "-1", "aria-hidden": "true", onclick: () => step(way) }, text);
+  const frame = make("div", { class: "rolled" }, list, arrow("left", "‹", -1), arrow("right", "›", 1));
+  const look = () => {
+    frame.classList.toggle("before", list.scrollLeft > 4);
+    frame.classList.toggle("after", list.scrollLeft < list.scrollWidth - list.clientWidth - 4);
+  };
+  list.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(list);
+  return frame;
+}
+
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const root = parentElement.querySelector(".pictures");
@@ -122,7 +137,7 @@ export default function (component) {
     if (next) { next.querySelector("button").focus(); event.preventDefault(); }
   });
   root.style.setProperty("--height", `${data.height || 190}px`);
-  root.replaceChildren(list, dialog);
+  root.replaceChildren(data.strip ? rolled(list) : list, dialog);
   document.getElementById("tpips-first")?.remove();  // what stood in the wall's place
   return () => { if (dialog.open) dialog.close(); };
 }

@@ -59,8 +59,9 @@ export default function (component) {
   const both = make("div", { class: "both" },
     make("figure", {}, fixed, make("figcaption", {}, `Reference: ${data.frames[data.reference].label}`)),
     make("figure", {}, shown, caption), make("div", {}, legend, make("p", {}, choose)));
-  const axis = make("div", { class: "axis", "aria-hidden": "true" }, make("span", {}, data.frames[0].label), make("span", {}, `similarity ${low.toFixed(2)} (bottom) to ${high.toFixed(2)} (top)`), make("span", {}, data.frames[count - 1].label));
-  root.replaceChildren(both, chart, axis);
+  const axis = make("div", { class: "axis", "aria-hidden": "true" }, make("span", {}, data.frames[0].label), make("span", {}, "frames; up is more like the reference"), make("span", {}, data.frames[count - 1].label));
+  const ends = [high, low].map((value, place) => make("span", { class: place ? "low" : "high", "aria-hidden": "true" }, value.toFixed(2).replace("-", "−")));
+  root.replaceChildren(both, make("div", { class: "chart" }, chart, ...ends), axis);
   data.frames.forEach((frame) => { new Image().src = frame.src; });
   show(now);
 }

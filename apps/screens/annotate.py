@@ -20,7 +20,7 @@ from tpips_model.errors import TpipsError
 __all__ = ["show"]
 
 CHIPS = "annotate-chips"
-LABELS = {"odd-one-out": "Which of three is most different", "2afc": "Which of two is closer"}
+LABELS = {"odd-one-out": "Most different of three", "2afc": "Closer of two"}
 SIZE = 720
 
 
@@ -38,8 +38,36 @@ def show() -> None:
     session: AnnotateSession = st.session_state.setdefault("annotate", AnnotateSession())
     folder = VoteFolder(resources.settings.votes, resources.vote_lock)
     st.title("Teach it what is alike")
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        name = st.text_input(
+    name, kind, seed, bar = _choose_sitting()
+    for notice in session.notices:
+        st.warning(plain(notice), icon=":material/warning:")
+    session.notices = []
+    if not name.strip():
+        st.info(
+            "Three pictures at a time: place every sense on the picture that you find most different by it, or closer. "
+            "Type your name to begin. Every answer is saved at once; you can stop at any time and go on later."
+        )
+        return
+    if not asked_aspects(resources, kind):
+        st.info("This task asks by senses, and this index has none but overall; choose the other task.")
+        return
+    try:
+        _show_next(resources, session, folder, kind, session_name(name, seed), seed, bar)
+        _show_files(folder, kind)
+    except TpipsError as error:
+        st.error(plain(error), icon=":material/error:")
+
+
+def _choose_sitting() -> tuple[str, AnnotationKind, int, Any]:
+    """Show who answers what, folded once there is a name; return the name, the task, the set, and a place beside."""
+    name = str(st.session_state.get("annotator") or "").strip()
+    number = st.session_state.get("annotate-set") or 1
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="sitting"):
+        label = plain(f"{name} · set {number}")
+        fields = st.popover(label, icon=":material/person:", key="sitting-fields") if name else st.container()
+        bar = st.container()
+    with fields, st.container(horizontal=not name, gap="small", vertical_alignment="bottom"):
+        given = st.text_input(
             "Your name", key="annotator", max_chars=60, width=220, placeholder="so votes can be told apart"
         )
         kind = st.segmented_control(
@@ -48,29 +76,22 @@ def show() -> None:
         seed = st.number_input(
             "Set", 1, 9999, 1, key="annotate-set", width=120, help="Each number is another 40 items."
         )
-    for notice in session.notices:
-        st.warning(plain(notice), icon=":material/warning:")
-    session.notices = []
-    if not name.strip():
-        st.info("Type your name to begin. Every answer is saved at once; you can stop at any time and go on later.")
-        return
-    if not asked_aspects(resources, kind):
-        st.info("This task asks by senses, and this index has none but overall; choose the other task.")
-        return
-    try:
-        _show_next(resources, session, folder, kind, session_name(name, int(seed)), int(seed))
-        _show_files(folder, kind)
-    except TpipsError as error:
-        st.error(plain(error), icon=":material/error:")
+    return given, kind, int(seed), bar
 
 
 def _show_next(
-    resources: Resources, session: AnnotateSession, folder: VoteFolder, kind: AnnotationKind, who: str, seed: int
+    resources: Resources,
+    session: AnnotateSession,
+    folder: VoteFolder,
+    kind: AnnotationKind,
+    who: str,
+    seed: int,
+    bar: Any,
 ) -> None:
     items = _items(resources.view.stamp, kind, seed, resources.view)
     answered = folder.answered(kind, who)
     done = sum(item.id in answered for item in items)
-    st.progress(done / max(len(items), 1), f"{done} of {len(items)} saved")
+    bar.progress(done / max(len(items), 1), f"{done} of {len(items)} saved")
     left = [item for item in items if item.id not in answered]
     waiting = [item for item in left if item.id not in session.skipped] or left
     if not waiting:

@@ -6,10 +6,12 @@ import streamlit as st
 
 from apps.gauges import gauges_html, verdict
 from apps.page_style import lead_html, plain
+from apps.picture_items import chosen_items
 from apps.picture_vectors import compare_pictures
 from apps.query_state import PictureRef
 from apps.resources import Resources
 from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
+from apps.screens.picture_wall import Action, show_wall
 from apps.screens.sense_choice import choose_senses
 from search import Term
 from tpips_model.errors import TpipsError
@@ -97,9 +99,23 @@ def _show_choices(resources: Resources, session: PageSession) -> None:
         with st.popover("Add a candidate", icon=":material/add_photo_alternate:"):
             show_choice(resources, session, "candidate", "A picture of your own", add_candidate)
         st.button("Choose for me", icon=":material/shuffle:", key="compare-choose", on_click=choose)
-        st.button(
-            "No candidates", icon=":material/close:", key="compare-clear", on_click=session.put, args=("candidate", [])
-        )
+        if session.refs["candidate"]:
+            with st.popover("Take away", icon=":material/close:", key="compare-take-away"):
+                _show_taking_away(resources, session)
+
+
+def _show_taking_away(resources: Resources, session: PageSession) -> None:
+    held = session.refs["candidate"]
+
+    def take_away(ref: str, _: str) -> None:
+        session.put("candidate", [one for one in held if str(one) != ref])
+
+    st.caption("Click the candidate that is to go:")
+    show_wall(
+        resources, chosen_items(resources, held), "compare-held", label="Candidates, to be taken away",
+        actions={"take-away": Action("", [], take_away)}, strip=True, height=92, pick="take-away",
+    )  # fmt: skip
+    st.button("All of them", key="compare-clear", on_click=session.put, args=("candidate", []))
 
 
 def _show_comparison(

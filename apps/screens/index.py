@@ -8,7 +8,7 @@ from apps.aspect_map import FEWEST, positions
 from apps.aspect_words import explanation
 from apps.components import component, take_action
 from apps.index_view import IndexView, picture_address
-from apps.page_style import plain
+from apps.page_style import lead_html, plain
 from apps.picture_items import SMALL, hit_items, term_records
 from apps.picture_vectors import sample_vectors
 from apps.resources import Resources
@@ -26,6 +26,7 @@ def show() -> None:
     """Show the page."""
     resources: Resources = st.session_state["resources"]
     st.title("What is in this index")
+    st.html(lead_html("Wander among the pictures, and see in which senses they were looked at and what was left out."))
     summary = summarise(resources.searcher.index)
     _show_facts(resources, summary)
     _show_map(resources)
@@ -37,14 +38,18 @@ def _show_facts(resources: Resources, summary: IndexSummary) -> None:
     columns = [facet.column for facet in resources.view.facets if facet.column not in ("key", "width", "height")]
     vectors = sum(aspect.bytes + aspect.codes_bytes for aspect in summary.aspects)
     with st.container(horizontal=True, gap="small", key="facts"):
-        for label, value in (
-            ("Pictures", f"{summary.images:,}"),
-            ("Senses", str(len(resources.aspects))),
-            ("Vectors on disk", megabytes(vectors)),
-            ("Left out", f"{summary.errors:,}"),
-            ("Model", summary.model.partition("?")[0].rsplit("/", 1)[-1]),
+        for label, value, words in (
+            ("Pictures", f"{summary.images:,}", "All that can be found."),
+            ("Senses", str(len(resources.aspects)), "What they can be alike in; listed below the map."),
+            (
+                "Vectors on disk",
+                megabytes(vectors),
+                "What the model noted of every picture in every sense; searching reads it.",
+            ),
+            ("Left out", f"{summary.errors:,}", "Files that could not be read as pictures; the reasons are below."),
+            ("Model", summary.model.partition("?")[0].rsplit("/", 1)[-1], "What looked at the pictures."),
         ):
-            st.metric(label, plain(value), border=True, width=180)
+            st.metric(label, plain(value), border=True, width=180, help=words)
     details = f"{summary.path} · pictures from {summary.source} · vectors of {summary.dim} numbers"
     if columns:
         details += f" · filters by {', '.join(columns)}"
@@ -112,18 +117,17 @@ def _draw_others() -> None:
 
 def _show_aspects(summary: IndexSummary) -> None:
     st.subheader("Senses", anchor=False)
-    st.table(
-        [
-            {
-                "sense": plain(aspect.text),
-                "looks at": plain(explanation(aspect.text)),
-                "ready": "yes" if aspect.complete else "not for all pictures yet",
-                "vectors": megabytes(aspect.bytes),
-                "codes for fast search": megabytes(aspect.codes_bytes) if aspect.coded else "none",
-            }
-            for aspect in summary.aspects
-        ]
-    )
+    lines = []
+    for aspect in sorted(summary.aspects, key=lambda one: one.text == "overall"):
+        line = {"sense": plain(aspect.text), "looks at": plain(explanation(aspect.text))}
+        # Columns that would say the same of every sense are left out.
+        if not all(one.complete for one in summary.aspects):
+            line["ready"] = "yes" if aspect.complete else "not for all pictures yet"
+        line["vectors"] = megabytes(aspect.bytes)
+        if any(one.coded for one in summary.aspects):
+            line["codes for fast search"] = megabytes(aspect.codes_bytes) if aspect.coded else "none"
+        lines.append(line)
+    st.table(lines)
     if summary.complete_with:
         st.info(f"Some senses are not complete. Complete them with {plain(summary.complete_with)}")
 

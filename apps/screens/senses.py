@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from apps.aspect_words import explanation
-from apps.page_style import lead_html, picture_html, plain
+from apps.page_style import heading_html, lead_html, picture_html, plain
 from apps.picture_items import hit_items, term_records
 from apps.query_state import PictureRef
 from apps.resources import Resources
@@ -39,20 +39,38 @@ def show() -> None:
     st.html(lead_html("What a picture is like depends on what you look at. Each row looks at one sense only."))
     show_notices(session)
     picture = refs[0]
-    with st.container(horizontal=True, gap="medium"):
-        with st.container(width=210):
+    with st.container(horizontal=True, gap="medium", key="about"):
+        with st.container(width=210, key="about-picture"):
             st.html(picture_html(resources.address(picture, 720), f"The picture: {resources.label(picture)}"))
             st.caption(plain(resources.label(picture)))
         with st.container(width="stretch"):
-            with st.expander("Choose another picture"):
+            with st.popover("Another picture", icon=":material/image:"):
                 show_choice(resources, session, "senses", "A picture of your own", use)
-            penalty = st.slider(
-                "Hold back look-alikes", 0.0, 1.0, PAPERS_PENALTY, 0.05, key="senses-penalty", width=320,
-                help="The overall penalty: how much being alike in everything is taken off. The paper uses 0.3.",
-            )  # fmt: skip
-            both = st.toggle("Also show each row without it", key="senses-both", disabled=penalty == 0.0)
-    _show_rows(resources, picture, [penalty, 0.0] if both and penalty else [penalty], use)
+            penalties = _choose_penalties(resources)
+    _explain_penalty(resources)
+    _show_rows(resources, picture, penalties, use)
     session.show_in_address()
+
+
+def _choose_penalties(resources: Resources) -> list[float]:
+    """Show how far look-alikes are held back; return what every row is shown with, one value or two."""
+    recommended = resources.searcher.index.manifest.model.recommended_overall_penalty
+    penalty = st.slider(
+        "Hold back look-alikes", 0.0, 1.0, recommended, 0.05, key="senses-penalty", width=320,
+        help="The overall penalty: how much being alike in everything is taken off, so that those come forward that "
+        "share this one sense and differ otherwise.",
+    )  # fmt: skip
+    both = st.toggle("Show each row with and without", key="senses-both")
+    return [penalty or PAPERS_PENALTY, 0.0] if both else [penalty]
+
+
+def _explain_penalty(resources: Resources) -> None:
+    recommended = resources.searcher.index.manifest.model.recommended_overall_penalty
+    start = "holds back nothing" if recommended == 0.0 else f"holds back {recommended:g}"
+    st.caption(
+        f"At first this page {start}, as Compose does for one row: that is what this index’s model recommends. The "
+        f"paper, whose Figure 7 shows every row with and without, holds back {PAPERS_PENALTY:g}."
+    )
 
 
 def _show_rows(
@@ -67,10 +85,10 @@ def _show_rows(
         st.error(plain(error), icon=":material/error:")
         return
     for number, aspect in enumerate(resources.aspects):
-        st.markdown(f"**{plain(aspect)}** · {plain(explanation(aspect))}")
+        st.html(heading_html(aspect, explanation(aspect)))
         for penalty, hits in zip(penalties, answers, strict=True):
             if len(penalties) > 1:
-                st.caption("without holding back" if penalty == 0.0 else f"look-alikes held back ({penalty:g})")
+                st.caption("as they come" if penalty == 0.0 else f"look-alikes held back by {penalty:g}")
             show_wall(
                 resources, hit_items(hits[number]), f"senses-{aspect}-{penalty == 0.0}",
                 label=f"Alike by {aspect}", actions={"look": action}, strip=True, height=150,

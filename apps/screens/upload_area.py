@@ -15,6 +15,7 @@ from tpips_model.images import IMAGE_SUFFIXES
 __all__ = ["UploadSession", "show_upload_area"]
 
 CAMERA = "tpips-camera"
+CAMERA_NAME = "picture by camera"
 
 
 class UploadSession(Protocol):
@@ -56,6 +57,11 @@ def show_upload_area(
         if given is not None:
             attempt(lambda: (given.getvalue(), given.name))
 
+    def shoot(name: str) -> None:
+        given: Any = st.session_state.get(name)
+        if given is not None:
+            attempt(lambda: (given.getvalue(), CAMERA_NAME))
+
     def fetch(name: str) -> None:
         address = str(st.session_state.get(name) or "")
         if address.strip():
@@ -63,7 +69,7 @@ def show_upload_area(
 
     kinds = [suffix.removeprefix(".") for suffix in sorted(IMAGE_SUFFIXES)]
     st.file_uploader(label, kinds, key=f"file-{key}", on_change=take, args=(f"file-{key}",))
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small") if folded else st.container(gap="small"):
         if resources.settings.web:
             name = f"address-{key}"
             with st.popover("Address", icon=":material/link:") if folded else st.container():
@@ -71,6 +77,17 @@ def show_upload_area(
                     "Paste the address of a picture", key=name, max_chars=4000, placeholder="https://…",
                     on_change=fetch, args=(name,),
                 )  # fmt: skip
-        with st.popover("Camera", icon=":material/photo_camera:") if folded else st.container():
-            if st.toggle("Use the camera", key=f"{CAMERA}-{key}"):
-                st.camera_input("Take a picture", key=f"camera-{key}", on_change=take, args=(f"camera-{key}",))
+        # The camera runs only while it is asked for: a pop-over that is shut must not hold it.
+        name = f"{CAMERA}-{key}"
+        area: Any
+        if folded:
+            area = st.popover("Camera", icon=":material/photo_camera:", key=name, on_change="rerun")
+            asked = bool(area.open)
+        else:
+            area, asked = st.container(), st.toggle("Use the camera", key=name)
+        with area:
+            if asked:
+                # Otherwise a picture has as many pixels as the area on the page, few on a phone.
+                st.camera_input(
+                    "Take a picture", key=f"camera-{key}", on_change=shoot, args=(f"camera-{key}",), resolution="720p"
+                )

@@ -102,7 +102,10 @@ def _show_sources(resources: Resources, session: VideoSession) -> None:
         key = resources.view.records(resources.view.sample_rows(1, seed=session.uploads + 2))[0]["key"]
         session.take(lambda: example_frames(to_rgb(resources.picture_bytes(PictureRef("key", key)))))
 
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+    # What is looked at has the room.
+    folded = bool(session.frames)
+    area = st.expander("Another clip", key=f"clips-{session.uploads}") if folded else None
+    with area or st.container(), st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         with st.container(width=330):
             st.file_uploader("A clip", VIDEOS, key=clip, on_change=take_clip, max_upload_size=MAX_CLIP_MB)
         with st.container(width=330):
@@ -143,7 +146,7 @@ def _show_curves(resources: Resources, session: VideoSession, curves: FrameCurve
         {"aspect": aspect.text, "values": [round(value, 5) for value in scores]}
         for aspect, scores in zip(curves.aspects, curves.similarity.tolist(), strict=True)
     ]
-    st.caption("Move over the curves, or use the arrow keys, to see each frame.")
+    st.caption("Go along the curves with pointer or finger, or with the arrow keys, to see each frame.")
     component("scrub", {"frames": frames, "curves": lines, "reference": session.reference}, key=SCRUB, on_act=on_act)
     st.download_button(
         "Curves (CSV)", lambda: _csv(session, curves), "curves.csv", "text/csv", on_click="ignore",

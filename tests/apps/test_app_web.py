@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import socket
+import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -99,6 +101,17 @@ def test_long_addresses_are_shortened_in_messages(public: WebServer) -> None:
         with pytest.raises(ImageError, match=r"(aa|bb|hh)… (is a page|answered 404|is no address)") as told:
             download_picture(address)
         assert len(str(told.value)) < 300
+
+
+def test_a_name_that_is_not_looked_up_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: let_go.wait(30))
+    monkeypatch.setattr(apps.web_pictures, "SECONDS", 0.1)
+    try:
+        with pytest.raises(ImageError, match=r"pictures\.example/a\.png took too long; check the address"):
+            download_picture("pictures.example/a.png")
+    finally:
+        let_go.set()
 
 
 def test_the_name_is_one_line(public: WebServer) -> None:
