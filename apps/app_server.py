@@ -13,7 +13,7 @@ import anyio
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from streamlit.starlette import App
 
@@ -99,6 +99,10 @@ def make_app(settings: AppSettings, *, host: str = "127.0.0.1", warm: bool = Tru
         digest = str(request.path_params["digest"])
         return _answer(resources, request, digest, lambda size: upload_jpeg(resources.upload(digest), size))
 
+    def compose(request: Request) -> Response:
+        # The page that is shown first has no name of its own for Streamlit.
+        return RedirectResponse(f"../?{request.url.query}")
+
     @asynccontextmanager
     async def lifespan(_: App) -> AsyncGenerator[dict[str, Any] | None, None]:
         task = None
@@ -109,7 +113,11 @@ def make_app(settings: AppSettings, *, host: str = "127.0.0.1", warm: bool = Tru
         if task is not None:
             task.cancel()
 
-    routes = [Route("/picture/{row:int}", picture), Route("/upload/{digest}", upload)]
+    routes = [
+        Route("/picture/{row:int}", picture),
+        Route("/upload/{digest}", upload),
+        Route("/compose", compose),
+    ]
     names = LOCAL_NAMES if host in LOCAL_HOSTS else ("*",)
     middleware = [
         Middleware(TrustedHostMiddleware, names),

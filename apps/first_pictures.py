@@ -27,7 +27,6 @@ from tpips_model.errors import TpipsError
 
 __all__ = ["FirstPictures", "first_html"]
 
-PATHS = ("/", "/compose")
 # A page that waits longer for its pictures than this comes without them.
 SECONDS = 0.25
 MAX_FIELDS = 1000
@@ -51,7 +50,7 @@ class FirstPictures:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in PATHS:
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
             await self._app(scope, receive, send)
             return
         addition = b""

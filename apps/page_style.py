@@ -21,6 +21,14 @@ STYLE = f"""<style>
   white-space: nowrap; overflow: hidden; text-overflow: ellipsis;
 }}
 [data-testid="stSliderTickBar"] {{ display: none; }}
+[class*="st-key-weight-"] [data-testid="stSlider"] [role="slider"] {{ z-index: 1; }}
+[class*="st-key-weight-"] [data-testid="stSlider"] {{ position: relative; padding-bottom: .55rem; }}
+[class*="st-key-weight-"] [data-testid="stSlider"]::before,
+[class*="st-key-weight-"] [data-testid="stSlider"]::after {{
+  position: absolute; bottom: -.35rem; font-size: .7rem; opacity: .72; pointer-events: none;
+}}
+[class*="st-key-weight-"] [data-testid="stSlider"]::before {{ content: "− less like it"; left: 0; }}
+[class*="st-key-weight-"] [data-testid="stSlider"]::after {{ content: "more like it +"; right: 0; }}
 [data-testid="stFileUploaderDropzone"] {{
   padding: .5rem .7rem !important; align-items: center !important; flex-direction: row !important; gap: .8rem;
 }}
@@ -80,6 +88,8 @@ h1 {{ font-size: clamp(1.45rem, 1.2rem + 1.2vw, 2.1rem) !important; padding: 0 0
     font-size: .75rem; line-height: 1.3; overflow-wrap: anywhere;
   }}
   .st-key-undo p, .st-key-redo p, .st-key-over p {{ font-size: 0; }}
+  .st-key-tools {{ flex-wrap: nowrap !important; overflow-x: auto; scrollbar-width: none; padding-bottom: 2px; }}
+  .st-key-tools > * {{ flex: none !important; }}
 }}
 </style>"""
 

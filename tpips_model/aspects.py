@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpips_model.errors import AspectError
+from tpips_model.hidden_characters import hidden_character
 
 __all__ = [
     "OVERALL",
@@ -16,6 +17,7 @@ __all__ = [
     "AspectLike",
     "early_fusion_prompt",
     "late_fusion_prompt",
+    "new_aspects",
     "several_aspects",
     "unique_aspects",
 ]
@@ -109,6 +111,29 @@ def several_aspects(values: Iterable[AspectLike]) -> tuple[Aspect, ...]:
             f"the aspects are {values!r:.80} of type {type(values).__name__}; give a list, such as ['color palette']"
         )
     return tuple(Aspect.of(value) for value in values)
+
+
+def new_aspects(values: Iterable[AspectLike], *, known: Iterable[Aspect] = ()) -> tuple[Aspect, ...]:
+    """Return the aspects in their order, as they are to be kept from now on.
+
+    Args:
+        values: What the user gives.
+        known: Aspects that are kept already, and stay what they are.
+
+    Raises:
+        AspectError: As ``several_aspects``; or one holds a character that nobody sees, by which it could look like
+            another one, or turn round what stands beside it.
+    """
+    aspects, kept = several_aspects(values), set(known)
+    for aspect in aspects:
+        char = hidden_character(aspect.text)
+        if char is not None and aspect not in kept:
+            raise AspectError(
+                f"aspect {aspect.text!r} holds the invisible character U+{ord(char):04X} "
+                f"({unicodedata.name(char, 'without a name')}), by which it could look like another aspect; type its "
+                "words anew, without it"
+            )
+    return aspects
 
 
 def unique_aspects(values: Iterable[AspectLike]) -> tuple[Aspect, ...]:

@@ -120,7 +120,9 @@ def to_rgb_with_size(
 
 
 def header_size(path: str | os.PathLike[str], *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
-    """Return the upright (width, height) of a picture file as ``to_rgb_with_size`` does; no pixel is decoded, but for icons.
+    """Return the upright (width, height) of a picture file as ``to_rgb_with_size`` does, without decoding a pixel.
+
+    (Icons are decoded, since Pillow opens them no other way.)
 
     Raises:
         ImageError: The file cannot be read, has no header of a picture, or ``to_rgb`` would refuse its size.

@@ -30,7 +30,7 @@ WALL = "compose-wall"
 TITLE = "Find pictures that are alike in one sense"
 LEAD = (
     "The colors of one picture, the brushwork of another: choose a picture, say in which sense others should be like "
-    "it, and add more pictures for more senses."
+    "it (from the list, or in words of your own), and add more pictures for more senses."
 )
 
 
@@ -69,7 +69,7 @@ def _show_start(resources: Resources, session: ComposeSession) -> None:
 
 def _show_examples(resources: Resources, session: ComposeSession) -> None:
     senses = [aspect for aspect in resources.aspects if aspect != "overall"] or list(resources.aspects)
-    rows = resources.view.sample_rows(2 * EXAMPLES, seed=11)
+    rows = resources.view.sample_rows(2 * EXAMPLES, seed=12)
     if len(rows) < 2 * EXAMPLES:
         return
     keys = [record["key"] for record in resources.view.records(rows)]
@@ -80,10 +80,10 @@ def _show_examples(resources: Resources, session: ComposeSession) -> None:
         ]
         with st.container(border=True, width=262, key=f"example-{place}"):
             with st.container(horizontal=True, gap="small", wrap=False):
-                for row in pair:
+                for side, row in enumerate(pair):
                     with st.container(gap=None):
                         st.html(picture_html(resources.address(row.picture, 360), row.picture.name))
-                        st.caption(plain(row.aspect))
+                        st.caption(plain(f"{'+ ' if side else ''}its {row.aspect}"))
             st.button(
                 "Try this", key=f"try-{place}", width="stretch", icon=":material/add:",
                 on_click=session.change, args=(QueryState(rows=tuple(pair)),),
@@ -137,37 +137,21 @@ def _show_summary(session: ComposeSession, hits: Hits, seconds: float) -> None:
     if not hits:
         st.info("No picture matches the filters. Take one away to see more.", icon=":material/filter_alt_off:")
         return
-    words = f"Pictures {hits[0].rank:,}–{hits[-1].rank:,} of {hits.selected:,}, best first · {seconds * 1000:.0f} ms"
+    words = f"Pictures {hits[0].rank:,}–{hits[-1].rank:,} of {hits.selected:,}, best first"
+    how = f"Answered in {seconds * 1000:.0f} ms."
     if not hits.exact and hits.live is None:
-        words += f" · found by codes, the best {hits.rescored:,} scored exactly"
+        how += f" Found by the index's codes; the best {hits.rescored:,} were scored exactly."
     came = sum(key not in session.before for key in hits.keys)
     if session.before and session.now.page == 1 and came < len(hits):
         words += f" · since the last change {came} new, {len(hits) - came} kept"
     elif session.before and session.now.page == 1:
         words += " · since the last change all are new"
-    st.caption(words)
+    st.caption(words, help=how, width="content")
 
 
 def _show_tools(resources: Resources, session: ComposeSession) -> None:
-    state, generation = session.now, session.generation
-    recommended = resources.searcher.index.manifest.model.recommended_overall_penalty
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        key = f"penalty-{generation}"
-        st.slider(
-            "Hold back look-alikes",
-            0.0,
-            1.0,
-            state.effective_penalty(recommended),
-            0.05,
-            key=key,
-            width=230,
-            on_change=lambda: session.change(
-                replace(session.now, penalty=float(st.session_state[key]), page=1), redraw=False
-            ),
-            help="The overall penalty. At 0 you get whatever is nearest. Higher values hold back pictures alike in "
-            "everything, so that those come forward that share this one sense and differ otherwise. The paper uses "
-            f"0.3 for one row; this index's model recommends {recommended:g}.",
-        )
+    with st.container(horizontal=True, gap="small", key="tools"):
+        _show_penalty(resources, session)
         show_filters(resources, session)
         with st.popover("View", icon=":material/tune:"):
             _show_view(session)
@@ -176,6 +160,23 @@ def _show_tools(resources: Resources, session: ComposeSession) -> None:
         st.button("Redo", icon=":material/redo:", key="redo", on_click=session.redo, disabled=last)
         st.button(
             "Start over", icon=":material/restart_alt:", key="over", on_click=session.change, args=(QueryState(),)
+        )
+
+
+def _show_penalty(resources: Resources, session: ComposeSession) -> None:
+    recommended = resources.searcher.index.manifest.model.recommended_overall_penalty
+    penalty = session.now.effective_penalty(recommended)
+    key = f"penalty-{session.generation}"
+
+    def change() -> None:
+        session.change(replace(session.now, penalty=float(st.session_state[key]), page=1), redraw=False)
+
+    with st.popover("Look-alikes", icon=":material/compare:"):
+        st.slider("Hold back look-alikes", 0.0, 1.0, penalty, 0.05, key=key, on_change=change, width=300)
+        st.caption(
+            "At 0 you get whatever is nearest. Higher values hold back pictures that are alike in everything, so that "
+            "those come forward that share this one sense and differ otherwise. This is the overall penalty: the "
+            f"paper uses 0.3 for one row; this index's model recommends {recommended:g}."
         )
 
 

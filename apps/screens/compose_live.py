@@ -84,7 +84,7 @@ def show_look(resources: Resources, session: ComposeSession, hits: Hits) -> None
                 args=(replace(session.now, look=further, page=1),),
                 help="Only those that have not been looked at yet take time.",
             )
-        with st.popover("Search all by it", icon=":material/database:"):
+        with st.popover("Index this sense", icon=":material/database:"):
             st.write("Run this in a terminal once; the app finds the new sense at your next click.")
             st.code(add_command(hits.live.aspects, resources), language=None, wrap_lines=True)
 

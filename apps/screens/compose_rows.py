@@ -55,8 +55,6 @@ def show_add_card(resources: Resources, session: ComposeSession, width: int = CA
 
     with st.container(border=True, width=width, gap="xsmall", key="card-add"):
         show_upload_area(resources, session, "Add a picture of your own", f"add-{session.uploads}", add, folded=True)
-        if session.now.rows:
-            st.caption("Or click one below: “Add it to the query”.")
 
 
 def _show_swap(resources: Resources, session: ComposeSession, place: int) -> None:
@@ -86,16 +84,11 @@ def _show_aspect(resources: Resources, session: ComposeSession, place: int, row:
         accept_new_options=True,
         label_visibility="collapsed",
     )
-    st.caption(plain(_explained(resources, place, row)))
-
-
-def _explained(resources: Resources, place: int, row: QueryRow) -> str:
     try:
         words = explanation(row.aspect)
     except AspectError as error:
-        return str(error)
-    # Once is enough to learn it.
-    return f"{words} Or type words of your own." if place == 0 and row.aspect in resources.aspects else words
+        words = str(error)
+    st.caption(plain(words))
 
 
 def _show_weight(session: ComposeSession, place: int, row: QueryRow) -> None:
@@ -114,9 +107,8 @@ def _show_weight(session: ComposeSession, place: int, row: QueryRow) -> None:
         0.05,
         key=key,
         on_change=change,
-        format="%.2f" if row.weight >= 0 else "less like this: %.2f",
+        format="%.2f",
         label_visibility="collapsed",
-        help="Right: more like this picture. Left of the middle: less like it.",
     )
 
 

@@ -26,7 +26,7 @@ from indexer.lists import lists_to_make, make_lists
 from indexer.manifest import Manifest, ModelRecord
 from indexer.output_folder import output_folder
 from indexer.pictures import PictureState, picture_state
-from tpips_model.aspects import OVERALL, Aspect, unique_aspects
+from tpips_model.aspects import OVERALL, Aspect, new_aspects, unique_aspects
 from tpips_model.counted import counted
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
@@ -52,7 +52,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engi
         SourceError: There are no pictures where ``config.data`` says.
         IndexDirectoryError: The output folder cannot be used or written.
         ModelError: The model is unknown, is not the index's, or gives vectors that must not be stored.
-        AspectError: An aspect cannot be told from another one.
+        AspectError: An aspect cannot be told from another one, or holds characters that nobody sees.
         BuildError: No picture could be indexed, an indexed picture that is needed has changed, or workers die again and
             again.
     """
@@ -99,7 +99,8 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engi
 def _prepare(config: BuildConfig, out: Path, before: IndexDirectory | None) -> BuildWork:
     old = before.manifest if before is not None else None
     # Overall first: every index has it, because the penalty needs it.
-    aspects = unique_aspects((*(old.aspects if old is not None else (OVERALL,)), *config.aspects))
+    known = old.aspects if old is not None else (OVERALL,)
+    aspects = unique_aspects((*known, *new_aspects(config.aspects, known=known)))
     opened = open_index_source(config, out, before)
     if old is None and opened is None:
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")

@@ -16,8 +16,9 @@ from tpips_model.errors import ImageError
 
 __all__ = ["Advance", "Result", "Work", "embedded"]
 
-# Called with the name of a work, and how many of its bytes are read by now, once a picture of it is dealt with.
-Advance = Callable[[str, int | None], None]
+# Called with the name of a work, how many of its bytes are read by now, how many more of its pictures are dealt with,
+# and whether they were embedded: those of a batch together, so that it is known exactly which batch is under way.
+Advance = Callable[[str, int | None, int, bool], None]
 
 
 class Result(Protocol):
@@ -74,14 +75,13 @@ def embedded(
         embedder: The model.
         batch_size: How many pictures are embedded at once.
         threads: How many threads decode.
-        advance: Called for each picture.
+        advance: Called for each batch, and for each picture that is not embedded.
     """
     with DecodeAhead(works, threads=threads, ahead=2 * batch_size + threads) as ahead:
         for work in ahead.works():
             for batch in in_batches(_accepted(work, ahead, advance), batch_size):
                 work.take(batch, *embed(embedder, batch, work.aspects))
-                for picture in batch:
-                    advance(work.name, work.reached(picture.owner))
+                advance(work.name, work.reached(batch[-1].owner), len(batch), True)
             yield work.result()
 
 
@@ -89,6 +89,6 @@ def _accepted(work: Work, ahead: DecodeAhead[Work], advance: Advance) -> Iterato
     for owner, outcome in ahead.pictures():
         picture = work.accept(owner, outcome)
         if picture is None:
-            advance(work.name, work.reached(owner))
+            advance(work.name, work.reached(owner), 1, False)
         else:
             yield picture

@@ -35,7 +35,11 @@ class InProcess:
         """Give each task's result; see ``Engine.run``."""
         works = (job.work(task, self._embedder, taken) for task in tasks)
         threads = decode_threads(cores())
-        results = embedded(works, self._embedder, batch_size=job.batch_size, threads=threads, advance=progress.advance)
+
+        def advance(name: str, read: int | None, count: int, embedded: bool) -> None:
+            progress.advance(name, read, count)
+
+        results = embedded(works, self._embedder, batch_size=job.batch_size, threads=threads, advance=advance)
         with closing(results):
             for task, result in zip(tasks, results, strict=True):
                 progress.end(task)

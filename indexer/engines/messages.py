@@ -42,11 +42,15 @@ class Ready:
 
 @dataclass(frozen=True)
 class Advanced:
-    """So many more pictures of a task are dealt with, and so many of its bytes read by now."""
+    """So many more pictures of a task are dealt with, and so many of its bytes read by now.
+
+    Pictures that were embedded are those of one batch; others were refused.
+    """
 
     ticket: int
     count: int
     read: int | None
+    embedded: bool
 
 
 @dataclass(frozen=True)

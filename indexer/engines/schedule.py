@@ -13,6 +13,7 @@ from indexer.building.pipeline import Result
 from indexer.building.progress import BuildProgress, Counted
 from indexer.engines.messages import Advanced, Died, Done, DoTask, Failed, Order, SetJob
 from indexer.engines.protocol import Job, Taken
+from tpips_model.counted import counted
 from tpips_model.errors import TpipsError
 
 __all__ = ["MAX_RETRIES", "Schedule", "Worker", "original"]
@@ -52,7 +53,8 @@ class Schedule:
     """The state of one run: tasks that wait, are under way, and are done before their turn. Does nothing by itself.
 
     Tasks begin in order, but for those that must be done again, which come first. A task whose worker died is done
-    again by itself, so that it is known which one is to blame.
+    again by itself, so that it is known which one is to blame. Two such deaths in one and the same batch are no
+    accident, unless it is the first, where whatever befalls a worker as it begins falls too.
 
     Args:
         job: How tasks are done.
@@ -76,6 +78,8 @@ class Schedule:
         self._bytes = 0
         self._suspects: set[int] = set()
         self._deaths: Counter[int] = Counter()
+        self._embedded: Counter[int] = Counter()  # pictures of tasks that have begun
+        self._died_behind: dict[int, set[int]] = {}
         self._repeats: dict[int, frozenset[str]] = {}
 
     def result(self, ticket: int) -> Result | None:
@@ -122,6 +126,7 @@ class Schedule:
 
     def advanced(self, answer: Advanced) -> None:
         """Note that a worker has dealt with some pictures."""
+        self._embedded[answer.ticket] += answer.count if answer.embedded else 0
         self._progress.advance(self._tasks[answer.ticket].name, answer.read, answer.count)
 
     def done(self, worker: Worker, answer: Done) -> None:
@@ -145,13 +150,16 @@ class Schedule:
         for ticket in worker.tickets:
             self._suspects.add(ticket)
             self._deaths[ticket] += alone
-            if self._deaths[ticket] <= MAX_RETRIES:
+            again = alone and self._died_here_before(ticket)
+            if self._deaths[ticket] <= MAX_RETRIES and not again:
                 self._again(ticket)
                 continue
+            embedded = counted(self._embedded[ticket], "picture")
+            where = f" after embedding {embedded}, as another one" if again else ""
             self._done[ticket] = BuildError(
                 f"the shard {self._tasks[ticket].name} could not be done: each worker that tried ended, the last of "
-                f"{self._deaths[ticket]} {answer.reason}. What is finished is kept; see whether there is memory enough "
-                "(fewer workers, a smaller --batch-size) and whether a picture of it brings the worker down"
+                f"{self._deaths[ticket]} {answer.reason}{where}. What is finished is kept; see whether there is memory "
+                "enough (fewer workers, a smaller --batch-size) and whether a picture of it brings the worker down"
             )
 
     def show(self, workers: Mapping[int, Worker]) -> None:
@@ -160,6 +168,14 @@ class Schedule:
         if self._places > 1 and busy:
             slowest = min(busy, key=lambda worker: worker.since)
             self._progress.show_longest(self._tasks[slowest.tickets[0]].name, slowest.since)
+
+    def _died_here_before(self, ticket: int) -> bool:
+        """Note in which batch of a task a worker died; tell whether another one did. The first batch tells nothing."""
+        batches = self._died_behind.setdefault(ticket, set())
+        embedded = self._embedded[ticket]
+        before = embedded in batches
+        batches.update({embedded} - {0})
+        return before
 
     def _due(self, ticket: int) -> bool:
         """Tell whether a task may begin: not far ahead of its turn, and not behind one that failed."""
@@ -179,4 +195,5 @@ class Schedule:
 
     def _again(self, ticket: int) -> None:
         self._progress.restart(self._tasks[ticket].name)
+        self._embedded[ticket] = 0
         heapq.heappush(self._waiting, ticket)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,8 +14,6 @@ from indexer.engines.threads import decode_threads, limit_threads
 from tpips_model.embedder import Embedder
 
 __all__ = ["serve"]
-
-_REPORT_EVERY = 0.1
 
 Receive = Callable[[], Order]
 Send = Callable[[Answer], None]
@@ -53,9 +50,6 @@ class _Session:
         self._send = send
         self._tickets: deque[int] = deque()
         self._next: Order = None
-        self._count = 0
-        self._read: int | None = None
-        self._reported = 0.0
 
     def run(self) -> Order:
         """Do the tasks; return the order that is not one."""
@@ -69,7 +63,6 @@ class _Session:
         try:
             with closing(results):
                 for result in results:
-                    self._report()
                     self._send(Done(self._tickets.popleft(), result))
         except Exception as error:
             # The task under way is the oldest, for they are done in order.
@@ -84,14 +77,6 @@ class _Session:
             yield self._job.work(order.task, self._embedder, order.taken)
         self._next = order
 
-    def _advance(self, name: str, read: int | None) -> None:
-        self._count += 1
-        self._read = read
-        if time.monotonic() - self._reported > _REPORT_EVERY:
-            self._report()
-
-    def _report(self) -> None:
-        if self._count:
-            self._send(Advanced(self._tickets[0], self._count, self._read))
-            self._count = 0
-        self._reported = time.monotonic()
+    def _advance(self, name: str, read: int | None, count: int, embedded: bool) -> None:
+        # At once: should the worker die, this is what tells where.
+        self._send(Advanced(self._tickets[0], count, read, embedded))

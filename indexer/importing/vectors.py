@@ -23,7 +23,7 @@ from indexer.manifest import Manifest, ModelRecord, PartRecord, SourceRecord
 from indexer.manifest_file import MANIFEST_FILE
 from indexer.output_folder import output_folder
 from indexer.part import write_array, write_items, write_ledger, write_manifest
-from tpips_model.aspects import Aspect, unique_aspects
+from tpips_model.aspects import Aspect, new_aspects, unique_aspects
 from tpips_model.progress_bar import ProgressBar
 
 __all__ = ["import_vectors"]
@@ -111,10 +111,10 @@ def _overall_first(asked: Mapping[Aspect, str], given: Sequence[tuple[Aspect, st
     """Return the aspects in the order in which an index has them.
 
     Raises:
-        AspectError: Two of them share a slug.
+        AspectError: Two of them share a slug, or one that is given holds characters that nobody sees.
         EmbeddingsError: One is given twice.
     """
-    aspects = [aspect for aspect, _ in given]
+    aspects = new_aspects(aspect for aspect, _ in given)
     for aspect in aspects:
         if aspects.count(aspect) > 1:
             raise EmbeddingsError(f"the aspect {aspect.text!r} is given twice; give each its own vectors")

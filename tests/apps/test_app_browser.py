@@ -82,6 +82,16 @@ class TestCompose:
         page.locator("[class*=st-key-card-add] input[type=file]").set_input_files(torn)
         expect(page.get_by_text("torn.png could not be opened")).to_be_visible()
 
+    def test_words_that_are_typed_are_looked_at(self, page: Page, address: str, tmp_path: Path) -> None:
+        go(page, linked(address, query(3)))
+        by_brushwork = results(page)
+        page.get_by_role("combobox").first.fill("mood of the sea")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("“mood of the sea” is not indexed")).to_be_visible()
+        page.wait_for_url(re.compile("aspect=mood"))
+        assert results(page) != by_brushwork
+        keep(page, tmp_path, "words")
+
     @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
     def test_a_picture_by_camera_becomes_a_row(
         self, browser: Browser, address: str, size: dict[str, int], tmp_path: Path

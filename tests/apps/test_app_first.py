@@ -64,6 +64,13 @@ def test_the_start_page_has_its_sample(client: TestClient, settings: AppSettings
     assert found == view.sample_rows(SAMPLE)
 
 
+def test_the_page_by_its_name_is_the_page(client: TestClient) -> None:
+    state = QueryState(rows=(row(3), row(9, "color palette", -0.5)))
+    by_name = client.get(f"/compose{asked(state)[1:]}")
+    assert by_name.url.path == "/"
+    assert by_name.text == client.get(asked(state)).text
+
+
 def test_a_browser_that_has_the_bare_page_gets_the_pictures_all_the_same(client: TestClient) -> None:
     bare = client.get("/senses")
     assert "tpips-first" not in bare.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +13,19 @@ from PIL import Image
 
 import apps.uploads
 from apps.app_settings import AppSettings
+from apps.picture_items import record_items
 from apps.query_state import PictureRef
-from apps.resources import Resources
+from apps.resources import Resources, open_resources
 from apps.shared_embedder import SharedEmbedder
 from apps.thumbnails import Thumbnails, upload_jpeg
 from apps.uploads import UploadStore
 from indexer import ModelRecord
+from indexer.importing.config import ImportConfig
+from indexer.importing.vectors import import_vectors
 from tests.fixtures.app_client import app_client
 from tests.fixtures.app_gallery import picture
 from tests.fixtures.indices import StubEmbedder
+from tpips_model.aspects import OVERALL
 from tpips_model.errors import ImageError, ModelError, TpipsError
 
 RECORD = ModelRecord("stub", "stub:1", 16, "similar by {aspect}", 0.3)
@@ -110,3 +115,20 @@ def test_an_upload_that_is_gone_is_told(app_resources: Resources) -> None:
         app_resources.image(PictureRef("upload", "0" * 32))
     with pytest.raises(TpipsError, match=r"did you mean picture 03\.png"):
         app_resources.image(PictureRef("key", "picture 03"))
+
+
+def test_the_size_is_a_fact_only_where_it_is_known(app_resources: Resources, tmp_path: Path) -> None:
+    (item,) = record_items(app_resources, [1])
+    assert item["facts"][-1] == ["size", "8 × 8"]
+    np.save(tmp_path / "a.npy", np.eye(2, 16, dtype=np.float32), allow_pickle=False)
+    (tmp_path / "keys.csv").write_text("key,year\na,1900\nb,1901\n")
+    import_vectors(
+        ImportConfig(
+            tmp_path / "imported",
+            vectors=((OVERALL, str(tmp_path / "a.npy")),),
+            keys=str(tmp_path / "keys.csv"),
+            progress=False,
+        )
+    )
+    (item,) = record_items(open_resources(AppSettings.of(tmp_path / "imported", votes=tmp_path / "votes")), [1])
+    assert (item["width"], item["height"], item["facts"]) == (0, 0, [["year", "1901"]])

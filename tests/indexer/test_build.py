@@ -17,6 +17,7 @@ from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
 from tests.fixtures.tars import write_tar
 from tpips_model import Aspect, AspectLike, ImageError, ImageLike
+from tpips_model.errors import AspectError
 
 
 def run(
@@ -279,3 +280,22 @@ def test_a_truncated_shard_gives_what_it_holds(tmp_path: Path) -> None:
     assert (summary.images, summary.errors) == (2, 2)
     assert_rows_are_the_pictures(IndexDirectory.open(tmp_path / "index"))
     assert run(tmp_path / "index", path).images == 0
+
+
+def test_an_aspect_with_characters_that_nobody_sees_is_refused_unless_the_index_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_pictures(tmp_path / "data", 5)
+    with pytest.raises(
+        AspectError, match=r"'brush\\u200bwork' holds the invisible character U\+200B \(ZERO WIDTH SPACE"
+    ):
+        run(tmp_path / "index", data, "brush\u200bwork")
+    assert not (tmp_path / "index").exists()
+    with monkeypatch.context() as before:  # as the program was before
+        before.setattr("tpips_model.aspects.hidden_character", lambda text: None)
+        run(tmp_path / "index", data, "brush\u200bwork")
+    run(tmp_path / "index", data, "brush\u200bwork", "mood")
+    index = IndexDirectory.open(tmp_path / "index", verify=True)
+    assert [aspect.text for aspect in index.aspects] == ["overall", "brush\u200bwork", "mood"]
+    with pytest.raises(AspectError, match="invisible character U\\+00AD"):
+        run(tmp_path / "index", None, "mo\u00adod")

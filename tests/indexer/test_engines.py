@@ -21,7 +21,7 @@ from indexer.engines.threads import threads_each
 from indexer.engines.worker_engine import WorkerEngine
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import picture_bytes, tree, write_pictures
-from tests.fixtures.worker_embedders import Deadly, Faulty, Noted, Refusing, Unloadable
+from tests.fixtures.worker_embedders import Deadly, Faulty, Noted, NotedDeadly, Refusing, Unloadable
 from tests.fixtures.worker_shards import killing, write_shards
 from tpips_model import ModelError
 
@@ -69,7 +69,7 @@ def test_workers_that_are_killed_are_replaced(tmp_path: Path) -> None:
     run(tmp_path / "one", data, workers=1)
     (tmp_path / "pids").mkdir()
     with killing(tmp_path / "pids", times=3) as killed:
-        run(tmp_path / "two", data, embedder=Noted(tmp_path / "pids"))
+        run(tmp_path / "two", data, embedder=Noted(tmp_path / "pids", 0.05))
     assert len(killed) == 3
     assert tree(tmp_path / "two") == tree(tmp_path / "one")
 
@@ -90,6 +90,20 @@ def test_a_shard_that_kills_every_worker_is_named_and_what_is_finished_is_kept(t
     run(tmp_path / "index", data)
     run(tmp_path / "one", data, workers=1)
     assert tree(tmp_path / "index") == tree(tmp_path / "one")
+
+
+def test_a_shard_that_kills_workers_in_one_batch_is_given_up_at_once(tmp_path: Path) -> None:
+    data = write_pictures(tmp_path / "data", 16)
+    (data / "0011.png").write_bytes(picture_bytes(9, width=60))  # in the second batch of its shard
+    (tmp_path / "pids").mkdir()
+    message = (
+        r"the shard files-00002 could not be done: .*, the last of 2 was killed \(.*\) after embedding 3 pictures, as"
+    )
+    with pytest.raises(BuildError, match=message):
+        run(tmp_path / "index", data, embedder=NotedDeadly(tmp_path / "pids"))
+    # Two workers that died alone, at most one that died in company, and the other one of the two at a time.
+    assert len(list((tmp_path / "pids").iterdir())) <= 4
+    assert [part.rows for part in IndexDirectory.open(tmp_path / "index").manifest.parts] == [4, 4]
 
 
 def test_an_error_of_the_users_is_raised_in_its_turn(tmp_path: Path) -> None:

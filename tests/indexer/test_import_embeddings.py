@@ -17,6 +17,7 @@ from indexer.verifying.verify import VerifyConfig, verify
 from tests.fixtures.exports import COUNT, DIM, exported_index, run_command, stored, unit_vectors
 from tests.fixtures.picture_folders import picture_bytes
 from tpips_model.aspects import Aspect
+from tpips_model.errors import AspectError
 
 
 def imported(out: Path, *, keys: Path | str | None = None, **more: object) -> tuple[IndexDirectory, ImportSummary]:
@@ -269,4 +270,11 @@ def test_an_aspect_given_twice_is_refused(tmp_path: Path) -> None:
     places = ("--aspect", f"overall={tmp_path}/a.npy", "--aspect", f"Overall={tmp_path}/b.npy")
     with pytest.raises(EmbeddingsError, match="'Overall' is given twice"):
         run_command("import-embeddings", "--out", tmp_path / "index", *places)
+    assert not (tmp_path / "index").exists()
+
+
+def test_an_aspect_with_characters_that_nobody_sees_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", unit_vectors(3), allow_pickle=False)
+    with pytest.raises(AspectError, match=r"holds the invisible character U\+202E \(RIGHT-TO-LEFT OVERRIDE\)"):
+        run_command("import-embeddings", "--out", tmp_path / "index", "--aspect", f"\u202edoom={tmp_path}/a.npy")
     assert not (tmp_path / "index").exists()

@@ -27,12 +27,8 @@ def given(tmp_path: Path) -> ImportConfig:
     """Vectors and a table of pictures: two sound ones, one turned by EXIF, a damaged one, and one that is not there."""
     folder = tmp_path / "Bilder"
     folder.mkdir()
-    for name, size, options in (
-        ("a.png", (40, 30), {}),
-        ("b.jpg", (64, 16), {"exif": exif(6)}),
-        ("c.webp", (9, 7), {}),
-    ):
-        Image.new("RGB", size, "green").save(folder / name, **options)
+    for name, size, turned in (("a.png", (40, 30), 1), ("b.jpg", (64, 16), 6), ("c.webp", (9, 7), 1)):
+        Image.new("RGB", size, "green").save(folder / name, exif=exif(turned))
     (folder / "bad.png").write_bytes(b"no picture")
     names = ["a.png", "b.jpg", "bad.png", "c.webp", "gone.png"]
     np.save(tmp_path / "a.npy", unit_vectors(len(names)), allow_pickle=False)
@@ -90,18 +86,8 @@ def test_an_export_of_unknown_sizes_gets_them_and_keeps_those_it_has(given: Impo
 
 
 def test_the_command_says_how_many_have_no_size(given: ImportConfig) -> None:
-    vectors, keys, pictures = given.vectors[0][1], given.keys, given.pictures
-    told = run_command(
-        "import-embeddings",
-        "--out",
-        given.out,
-        "--aspect",
-        f"overall={vectors}",
-        "--keys",
-        keys,
-        "--pictures",
-        pictures,
-    )
+    places = ("--keys", given.keys, "--pictures", given.pictures)
+    told = run_command("import-embeddings", "--out", given.out, "--aspect", f"overall={given.vectors[0][1]}", *places)
     assert told.exit_code == 0, told.output
     assert "1 picture of unknown width and height, since no header tells: cannot read image 'bad.png'" in told.output
 

@@ -52,11 +52,21 @@ class Keys:
 
 
 class Whimsical:
-    """A pool whose workers answer when they like, and die at ``deaths`` of the tasks they begin."""
+    """A pool whose workers answer when they like, and die at ``deaths`` of the tasks they begin.
 
-    def __init__(self, chance: random.Random, deaths: dict[str, int], fails: str | None = None) -> None:
+    Each death is in another batch, or, of tasks in ``poisoned``, behind so many embedded pictures.
+    """
+
+    def __init__(
+        self,
+        chance: random.Random,
+        deaths: dict[str, int],
+        fails: str | None = None,
+        poisoned: dict[str, int] | None = None,
+    ) -> None:
         self._chance = chance
         self._deaths = dict(deaths)
+        self._poisoned = poisoned or {}
         self._fails = fails
         self._orders: dict[int, list[Order]] = {}
         self._ready: set[int] = set()
@@ -95,14 +105,18 @@ class Whimsical:
         if self._deaths.get(order.task.name, 0) > 0:
             self._deaths[order.task.name] -= 1
             del self._orders[place]
-            return [(place, Advanced(order.ticket, 1, None)), (place, Died("was killed"))]
+            behind = self._poisoned.get(order.task.name, 10 + self._deaths[order.task.name])
+            told: list[tuple[int, Answer]] = [(place, Advanced(order.ticket, self._chance.randrange(3), None, False))]
+            if behind:
+                told.append((place, Advanced(order.ticket, behind, None, True)))
+            return [*told, (place, Died("was killed"))]
         if order.task.name == self._fails:
             del self._orders[place]
             return [(place, Failed(order.ticket, ModelError("no"), ""))]
         orders.pop(0)
         assert isinstance(order.task, Task)
         result = Result(order.task.name, list(order.task.keys), order.taken)
-        return [(place, Advanced(order.ticket, 1, None)), (place, Done(order.ticket, result))]
+        return [(place, Advanced(order.ticket, 1, None, True)), (place, Done(order.ticket, result))]
 
 
 def results(pool: Whimsical, tasks: list[Task], places: int, found: list[Result]) -> int:
@@ -151,6 +165,24 @@ def test_one_death_too_many_is_an_error_that_names_the_task_and_nothing_behind_i
         assert [result.name for result in found] == ["t0", "t1"]
         # Once perhaps in company, where it was not known which task was to blame, then four times by itself.
         assert pool.begun.count("t2") in (4, 5)
+
+
+def test_two_deaths_in_one_batch_are_enough_but_for_the_first() -> None:
+    for seed in range(20):
+        for behind, deaths, message in (
+            (
+                7,
+                2,
+                r"the shard t2 could .*, the last of 2 was killed after embedding 7 pictures, as another one\. What",
+            ),
+            (0, MAX_RETRIES + 1, r"the shard t2 could .*, the last of 4 was killed\. What is finished"),
+        ):
+            pool = Whimsical(random.Random(seed), {"t2": 9}, poisoned={"t2": behind})
+            found: list[Result] = []
+            with pytest.raises(BuildError, match=message):
+                results(pool, [Task(f"t{number}") for number in range(9)], 3, found)
+            assert [result.name for result in found] == ["t0", "t1"]
+            assert pool.begun.count("t2") in (deaths, deaths + 1)  # once perhaps in company
 
 
 def test_what_shared_a_worker_with_the_task_that_killed_it_is_not_to_blame() -> None:

@@ -58,8 +58,11 @@ def item_judgements(
         dropped: Counts factors without a label, and items left without aspects.
 
     Raises:
-        RecordError: A label is unknown, probs are no distribution, an aspect cannot be used or stands twice.
+        RecordError: A label is unknown, probs are no distribution, an aspect cannot be used or stands twice, or all
+            pictures are one.
     """
+    if len(set(pictures)) == 1:
+        raise RecordError(f"its three pictures are one and the same, {pictures[0].key!r:.200}; nothing sets them apart")
     factors = record.get("factors")
     if not isinstance(factors, list):
         raise RecordError(f'"factors" must be a list of {{"name", "label", "probs"}}, but is {factors!r:.80}')

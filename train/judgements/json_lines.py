@@ -51,7 +51,7 @@ def json_object(data: bytes) -> dict[str, Any]:
         ValueError: It is no JSON object; the message is the reason alone.
     """
     try:
-        value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+        value = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 (byte {error.start})") from error
     except json.JSONDecodeError as error:
@@ -80,6 +80,16 @@ def _skip_line(stream: Any) -> None:
     while chunk := stream.readline(MAX_JSON_BYTES):
         if chunk.endswith(b"\n"):
             return
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object; of two values under one name nobody knows which was meant."""
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"an object has {name!r:.80} twice")
+        made[name] = value
+    return made
 
 
 def _refuse_constant(name: str) -> NoReturn:
