@@ -130,7 +130,7 @@ def _show_answer(resources: Resources, session: ComposeSession) -> None:
     items = hit_items(hits, session.before if state.page == 1 else ())
     _show_wall(resources, session, {"items": items, "terms": term_records(hits)})
     _show_paging(session, len(hits), hits.selected)
-    show_export(resources, hits, state)
+    show_export(resources, hits, question)
 
 
 def _show_summary(session: ComposeSession, hits: Hits, seconds: float) -> None:

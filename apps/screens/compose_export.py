@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -9,6 +10,7 @@ import streamlit as st
 from apps.exports import contact_sheet, to_csv, to_zip
 from apps.query_state import QueryState
 from apps.resources import Resources
+from apps.screens.compose_answer import Question, ask
 from search import Hits
 from tpips_model.errors import TpipsError
 
@@ -20,10 +22,11 @@ def link(state: QueryState, base: str = "") -> str:
     return f"{base}?{urlencode(state.to_params(), doseq=True)}"
 
 
-def show_export(resources: Resources, hits: Hits, state: QueryState) -> None:
+def show_export(resources: Resources, hits: Hits, question: Question) -> None:
     """Show the link and the files of this page of results, each made only when it is asked for."""
     if not hits:
         return
+    state = question.state
     with st.container(horizontal=True, horizontal_alignment="center"):
         with st.popover("Link", icon=":material/link:"):
             st.write("This link brings back this query, with its filters, on this index:")
@@ -35,21 +38,20 @@ def show_export(resources: Resources, hits: Hits, state: QueryState) -> None:
                 )
         with st.popover("Export this page", icon=":material/download:"):
             stem = "similar-pictures"
-            st.download_button("Table (CSV)", lambda: to_csv(hits), f"{stem}.csv", "text/csv", on_click="ignore")
-            st.download_button(
-                "JSON", lambda: hits.to_json(indent=1), f"{stem}.json", "application/json", on_click="ignore"
-            )
-            st.download_button(
-                "Contact sheet (PNG)", lambda: contact_sheet(hits), f"{stem}.png", "image/png", on_click="ignore"
-            )
-            _show_zip(hits, stem)
+            st.download_button("Table (CSV)", to_csv(hits), f"{stem}.csv", "text/csv", on_click="ignore")
+            st.download_button("JSON", hits.to_json(indent=1), f"{stem}.json", "application/json", on_click="ignore")
+            # Made when they are asked for, of what is there then: a button that kept the hits would keep the files of
+            # their version of the index for as long as somebody leaves the page open.
+            sheet, packed = _later(resources, question, contact_sheet), _later(resources, question, to_zip)
+            st.download_button("Contact sheet (PNG)", sheet, f"{stem}.png", "image/png", on_click="ignore")
+            st.download_button("Pictures (ZIP)", packed, f"{stem}.zip", "application/zip", on_click="ignore")
 
 
-def _show_zip(hits: Hits, stem: str) -> None:
-    def whole() -> bytes:
+def _later(resources: Resources, question: Question, make: Callable[[Hits], bytes]) -> Callable[[], bytes]:
+    def made() -> bytes:
         try:
-            return to_zip(hits)
+            return make(ask(resources, question))
         except TpipsError as error:
-            return f"The pictures could not be packed: {error}\n".encode()
+            return f"This could not be made: {error}\n".encode()
 
-    st.download_button("Pictures (ZIP)", whole, f"{stem}.zip", "application/zip", on_click="ignore")
+    return made

@@ -209,7 +209,7 @@ def test_video_follows_an_example_and_a_folder(app_resources: Resources) -> None
     assert any("the clip cannot be played" in warning.value for warning in session.warning)
 
 
-@pytest.mark.parametrize("name", ["compare", "video", "annotate"])
+@pytest.mark.parametrize("name", ["compose", "compare", "video", "annotate"])
 def test_what_an_idle_page_lets_download_holds_no_earlier_version_of_the_index(
     name: str, app_settings: AppSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +220,8 @@ def test_what_an_idle_page_lets_download_holds_no_earlier_version_of_the_index(
     monkeypatch.setattr("streamlit.download_button", lambda label, data, *_, **__: offered.append(data))
     item = make_items(resources.view, "odd-one-out", seed=1)[0]
     VoteFolder(tmp_path / "votes", threading.Lock()).append(resources, item, "Bo/1", {"brushwork": "p0"})
-    session = page(name, resources)
+    asked = {"image": "key:picture 03.png", "aspect": "brushwork", "weight": "1"} if name == "compose" else {}
+    session = page(name, resources, **asked)
     if name == "video":
         session.button(key="video-example").click().run()
     if name == "annotate":
