@@ -7,14 +7,18 @@ from collections.abc import Callable
 import streamlit as st
 
 from apps.aspect_words import explanation
+from apps.live_looks import looked_at, shown_progress
 from apps.page_style import heading_html, lead_html, picture_html, plain
 from apps.picture_items import hit_items, term_records
-from apps.query_state import PictureRef
+from apps.query_state import LOOKS, PictureRef
 from apps.resources import Resources
 from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
 from apps.screens.picture_wall import Action, show_wall
-from search import Term
-from tpips_model.errors import TpipsError
+from search import Hits, Term
+from search.live import LiveLook
+from tpips_model.aspects import Aspect
+from tpips_model.errors import AspectError, TpipsError
+from tpips_model.images import ImageLike
 
 __all__ = ["show"]
 
@@ -47,8 +51,12 @@ def show() -> None:
             with st.popover("Another picture", icon=":material/image:"):
                 show_choice(resources, session, "senses", "A picture of your own", use)
             penalties = _choose_penalties(resources)
+            words = st.text_input(
+                "And in words of your own", key="senses-words", max_chars=200, width=320,
+                placeholder="evening mood, rhythm of the lines, …",
+            )  # fmt: skip
     _explain_penalty(resources)
-    _show_rows(resources, picture, penalties, use)
+    _show_rows(resources, picture, _senses(resources, words), penalties, use)
     session.show_in_address()
 
 
@@ -73,19 +81,52 @@ def _explain_penalty(resources: Resources) -> None:
     )
 
 
+def _senses(resources: Resources, words: str) -> list[str]:
+    """Return the senses of the rows: a user's own words first, unless they are indexed."""
+    try:
+        own = [Aspect(words)] if words.strip() else []
+    except AspectError as error:
+        st.warning(plain(error))
+        own = []
+    indexed = {aspect.slug for aspect in resources.searcher.aspects}
+    return [aspect.text for aspect in own if aspect.slug not in indexed] + list(resources.aspects)
+
+
+def _answers(
+    resources: Resources, image: ImageLike, senses: list[str], penalties: list[float]
+) -> tuple[list[str], list[list[Hits]]]:
+    """Return what can be answered, and for each penalty an answer to each sense."""
+    place = st.empty()
+    look = LiveLook(LOOKS[0], shown_progress(place.progress, senses[:1]))
+    queries = [[Term(image, aspect)] for aspect in senses]
+    try:
+        return senses, [resources.searcher.query_batch(queries, COUNT, penalty, live=look) for penalty in penalties]
+    except TpipsError as error:
+        indexed = list(resources.aspects)
+        if senses == indexed:
+            raise
+        st.info(plain(error), icon=":material/info:")
+        return _answers(resources, image, indexed, penalties)
+    finally:
+        place.empty()
+
+
 def _show_rows(
-    resources: Resources, picture: PictureRef, penalties: list[float], use: Callable[[PictureRef], None]
+    resources: Resources,
+    picture: PictureRef,
+    senses: list[str],
+    penalties: list[float],
+    use: Callable[[PictureRef], None],
 ) -> None:
     action = Action("Look at this one instead", [("In every sense", "")], lambda key, _: use(PictureRef("key", key)))
     try:
         image = resources.image(picture)
-        queries = [[Term(image, aspect)] for aspect in resources.aspects]
-        answers = [resources.searcher.query_batch(queries, COUNT, penalty) for penalty in penalties]
+        senses, answers = _answers(resources, image, senses, penalties)
     except TpipsError as error:
         st.error(plain(error), icon=":material/error:")
         return
-    for number, aspect in enumerate(resources.aspects):
-        st.html(heading_html(aspect, explanation(aspect)))
+    for number, aspect in enumerate(senses):
+        st.html(heading_html(aspect, looked_at(answers[0][number]) or explanation(aspect)))
         for penalty, hits in zip(penalties, answers, strict=True):
             if len(penalties) > 1:
                 st.caption("as they come" if penalty == 0.0 else f"look-alikes held back by {penalty:g}")

@@ -12,7 +12,7 @@ from apps.query_state import LOOKS, QueryState
 from apps.resources import Resources
 from indexer import IndexDirectory, IndexDirectoryError
 from search import Searcher
-from tests.apps.test_app_pages import compose, link, row, shown
+from tests.apps.test_app_pages import compose, link, page, row, shown
 from tests.fixtures.indices import StubEmbedder
 
 pytestmark = pytest.mark.usefixtures("app_settings")
@@ -56,6 +56,28 @@ def test_words_that_cannot_be_looked_at_leave_their_row_out(app_gallery: Path, m
     )
     assert any("--aspect 'mood of the moon'" in info.value for info in session.info)
     assert any("the disk is away" in info.value for info in session.info)
+
+
+def test_senses_has_a_row_for_words_of_ones_own(
+    app_resources: Resources, app_gallery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = page("senses", app_resources, picture="key:picture 04.png")
+    session.text_input(key="senses-words").set_value("calm of the trees").run()
+    assert not session.exception
+    headings = [one.value for one in session.get("html") if "tpips-sense" in one.value]
+    assert len(headings) == 1 + len(app_resources.aspects)
+    assert "calm of the trees" in headings[0]
+    assert "pictures were looked at" in headings[0]
+    session.text_input(key="senses-words").set_value("Color  PALETTE").run()
+    assert len([one for one in session.get("html") if "tpips-sense" in one.value]) == len(app_resources.aspects)
+
+    def away(*_: object) -> bytes:
+        raise IndexDirectoryError("the disk is away")
+
+    monkeypatch.setattr(IndexDirectory, "item_bytes", away)
+    session.text_input(key="senses-words").set_value("calm of the moon").run()
+    assert any("the disk is away" in info.value for info in session.info)
+    assert len([one for one in session.get("html") if "tpips-sense" in one.value]) == len(app_resources.aspects)
 
 
 def test_the_page_itself_does_not_wait_for_pictures_to_be_looked_at(app_resources: Resources) -> None:
