@@ -13,7 +13,7 @@ from search.exact import exact_scores
 from search.live.live_vectors import LiveVectors
 from search.live.look import LiveLook, totals
 from search.live.overlay import Overlay
-from search.live.surrogate import surrogate
+from search.live.surrogate import surrogate, telling
 from search.selection import Selection
 from search.vectors import RowVectors
 from tpips_model.aspects import Aspect
@@ -128,8 +128,10 @@ class Candidates:
     def _learnt(self, query: LiveQuery, store: RowVectors) -> Vectors:
         """Return the query over indexed aspects that foretells best what was found; the stand-ins' sum if none does."""
         rows, overlay = self.overlay(store)
-        sides = np.concatenate([store.gather(slug, rows) for slug in query.sources], axis=1)
         scores = exact_scores(overlay, query.live, rows)
+        kept = telling(scores)
+        rows, scores = rows[kept], scores[kept]
+        sides = np.concatenate([store.gather(slug, rows) for slug in query.sources], axis=1)
         if query.known:
             sides = np.concatenate([sides, [vectors for vectors, _ in query.known]])
             scores = np.concatenate([scores, [score for _, score in query.known]])

@@ -15,7 +15,7 @@ from PIL import Image
 from search import Searcher
 from search.live import LiveLook
 from search.live.look import totals
-from search.live.surrogate import surrogate
+from search.live.surrogate import surrogate, telling
 from search.terms import QueryError, TermLike
 from tests.fixtures.indices import StubEmbedder, write_index
 from tests.search.conftest import ASPECTS, COUNT, png
@@ -288,6 +288,17 @@ def test_surrogate_finds_a_linear_score() -> None:
     found = surrogate(vectors, vectors @ wanted + 7.0)
     others = random.standard_normal((200, 12))
     assert np.corrcoef(others @ found, others @ wanted)[0, 1] > 0.99
+
+
+def test_of_many_items_the_best_and_some_others_are_learnt_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("search.live.surrogate.MAX_LEARNT_FROM", 60)
+    scores = np.random.default_rng(4).standard_normal(500)
+    kept = telling(scores)
+    assert len(kept) == len(set(kept.tolist())) == 60
+    assert (np.diff(kept) > 0).all()
+    assert set(np.argsort(-scores)[:30]) < set(kept.tolist())
+    assert scores.argmin() in kept
+    assert telling(scores[:60]).tolist() == list(range(60))
 
 
 @pytest.mark.parametrize(
