@@ -87,9 +87,27 @@ class ImagePairs:
     shape: tuple[int, ...]
 
     def shaped(self, scores: torch.Tensor, *, many_aspects: bool) -> torch.Tensor:
-        """Bring scores (A, P) to the shape promised by ``Metric.similarity``."""
+        """Bring scores (A, P) to the shape promised by ``Metric.similarity``.
+
+        Raises:
+            ModelError: They are not finite.
+        """
+        check_finite(scores)
         scores = scores.reshape(len(scores), *self.shape)
         return scores if many_aspects else scores[0]
+
+
+def check_finite(scores: torch.Tensor) -> None:
+    """Refuse scores that compare with nothing.
+
+    Raises:
+        ModelError: They are not finite.
+    """
+    if not bool(scores.isfinite().all()):
+        raise ModelError(
+            "the model gave scores that are not finite: load it with dtype='bfloat16' or 'float32', and if that does "
+            "not help, its weights are damaged"
+        )
 
 
 def as_batch(images: Images, *, what: str = "images") -> tuple[list[ImageLike], bool]:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
@@ -33,6 +33,7 @@ def test_sizes_are_the_stock_processors_wherever_it_has_one(height: int, width: 
 @given(SIDES, SIDES, st.integers(1, 10**6), st.integers(1024, 10**6))
 @settings(max_examples=100, deadline=None)
 def test_every_picture_has_a_size_within_the_budget(height: int, width: int, least: int, most: int) -> None:
+    assume(least <= max(most, DEFAULT_MIN_PIXELS))
     rows, columns = Preprocessor(min_pixels=least, max_pixels=most).target_size(height, width)
     assert rows % 32 == columns % 32 == 0
     assert 1024 <= rows * columns <= most
@@ -107,3 +108,18 @@ def test_impossible_budgets_are_refused() -> None:
         Preprocessor(max_pixels=100)
     with pytest.raises(ModelError, match="min_pixels is 0"):
         Preprocessor(min_pixels=0)
+    for bound in (float("nan"), 65536.5, "65536", None):
+        with pytest.raises(ModelError, match="give a whole number of pixels"):
+            Preprocessor(min_pixels=bound)  # type: ignore[arg-type]
+        with pytest.raises(ModelError, match="give a whole number of pixels"):
+            Preprocessor(max_pixels=bound)  # type: ignore[arg-type]
+
+
+def test_a_min_pixels_that_would_enlarge_every_picture_is_refused() -> None:
+    message = r"min_pixels is 8,388,609, .*enlarged to 8,388,608 pixels \(8,192 tokens\).*'NAME\?min_pixels=65536'"
+    with pytest.raises(ModelError, match=message):
+        Preprocessor(min_pixels=DEFAULT_MAX_PIXELS + 1)
+    with pytest.raises(ModelError, match="beyond max_pixels"):
+        Preprocessor(min_pixels=DEFAULT_MIN_PIXELS + 1, max_pixels=DEFAULT_MIN_PIXELS)
+    # A small bound of the user's own wins over the usual least size: no picture costs more than was asked for.
+    assert Preprocessor(max_pixels=4096).tokens(10, 10) <= 4

@@ -42,8 +42,9 @@ class LoraSettings:
 
     def __post_init__(self) -> None:
         named = isinstance(self.targets, (list, tuple)) and all(isinstance(target, str) for target in self.targets)
-        numbers = all(isinstance(value, (int, float)) for value in (self.alpha, self.dropout)) and isinstance(
-            self.r, int
+        numbers = isinstance(self.r, int) and all(
+            isinstance(value, (int, float)) and not isinstance(value, bool)
+            for value in (self.r, self.alpha, self.dropout)
         )
         if (
             not (named and self.targets and numbers)

@@ -27,7 +27,7 @@ from tpips_model.errors import ModelError
 from tpips_model.qwen.adapters import LoraSettings, attach_lora, canonical_name, trained_tensors
 from tpips_model.qwen.backbone_loading import load_backbone
 from tpips_model.qwen.model_card import model_card
-from tpips_model.qwen.model_files import read_json
+from tpips_model.qwen.model_files import check_regular_file, read_json
 
 __all__ = ["FORMAT", "KINDS", "Checkpoint", "build_model", "read_checkpoint", "save_model"]
 
@@ -114,7 +114,10 @@ def read_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint:
 def backbone_place(directory: Path, name: str) -> str:
     """Return a backbone's directory, looked for from the checkpoint first, or its hub id as it is."""
     beside = directory / name
-    return str(beside) if beside.is_dir() else name
+    try:
+        return str(beside) if beside.is_dir() else name
+    except OSError:  # such as a name too long for a path; whoever looks for it says so
+        return name
 
 
 def build_model(
@@ -167,6 +170,8 @@ def build_model(
     if checkpoint.lora is not None:
         attach_lora(backbone, checkpoint.lora)
     module, name = KINDS[checkpoint.kind].split(":")
+    if "max_tokens_per_batch" in checkpoint.settings:
+        raise ModelError("the checkpoint's settings hold max_tokens_per_batch, which is for the caller to give")
     budget = {} if max_tokens_per_batch is None else {"max_tokens_per_batch": max_tokens_per_batch}
     try:
         model = getattr(import_module(module), name)(backbone, **checkpoint.settings, **budget)
@@ -179,7 +184,11 @@ def build_model(
 
 
 def _fill(model: nn.Module, tensors: Mapping[str, Tensor], *, whole: bool) -> None:
-    """Copy tensors into a model: adapters and heads all, of the backbone's weights all (``whole``) or any."""
+    """Copy tensors into a model: adapters and heads all, of the backbone's weights all (``whole``) or any.
+
+    Raises:
+        ModelError: Some are missing, unknown, of another shape, or not finite in the model's type.
+    """
     places = {canonical_name(name): tensor for name, tensor in model.state_dict().items()}
     needed = places if whole else trained_tensors(model)
     faults = {
@@ -201,6 +210,13 @@ def _fill(model: nn.Module, tensors: Mapping[str, Tensor], *, whole: bool) -> No
     with torch.no_grad():
         for name, tensor in tensors.items():
             places[name].copy_(tensor)
+        broken = [name for name in sorted(tensors) if not bool(places[name].isfinite().all())]
+    if broken:
+        raise ModelError(
+            f"the checkpoint has {len(broken):,} tensors with values that are not finite in {places[broken[0]].dtype}: "
+            f"{', '.join(broken[:5])}; load it with dtype='bfloat16' or 'float32', and if that does not help, it is "
+            "damaged"
+        )
 
 
 def save_model(
@@ -265,6 +281,7 @@ def _write(path: Path, write: Any) -> None:
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
+    check_regular_file(path)
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

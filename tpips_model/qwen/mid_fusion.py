@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -75,14 +76,20 @@ class MidFusion(nn.Module):
         super().__init__()
         if layers is None:
             layers = probed_layers(backbone.layers, min(DEFAULT_PROBES, backbone.layers))
-        if not layers or list(layers) != sorted({int(layer) for layer in layers if 1 <= layer <= backbone.layers}):
+        numbers = [int(one) if isinstance(one, Integral) and not isinstance(one, bool) else 0 for one in layers]
+        if not numbers or numbers != sorted({one for one in numbers if 1 <= one <= backbone.layers}):
             raise ModelError(
-                f"mid fusion compares blocks {list(layers)}, but {backbone.name} has blocks 1 to {backbone.layers}; "
-                "name some of them, ascending and each once"
+                f"mid fusion compares blocks {list(layers)!s:.200}, but {backbone.name} has blocks 1 to "
+                f"{backbone.layers}; name some of them, ascending and each once"
+            )
+        if not isinstance(learned_weights, bool) or not isinstance(aspect_conditioned, bool):
+            raise ModelError(
+                f"learned_weights is {learned_weights!r:.80} and aspect_conditioned {aspect_conditioned!r:.80}; "
+                "expected true or false"
             )
         self.name = backbone.name
         self.backbone = backbone
-        self.layers = tuple(layers)
+        self.layers = tuple(numbers)
         self.max_tokens_per_batch = max_tokens_per_batch
         self.aspect_conditioned = aspect_conditioned
         self.head: MidFusionHead | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 from tpips_model.errors import ModelError
 
-__all__ = ["ModelFiles", "find_model_files", "read_json"]
+__all__ = ["ModelFiles", "check_regular_file", "find_model_files", "read_json"]
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 # Code (*.py) and pickled weights (*.bin, *.pt) of a repository are never fetched; the authors' checkpoint is one
@@ -75,12 +75,23 @@ def find_model_files(name: str | os.PathLike[str], *, revision: str | None = Non
     return ModelFiles(fetched, text, fetched.name)
 
 
+def check_regular_file(path: Path) -> None:
+    """Refuse what is there and no file: a named pipe would be waited for without end.
+
+    Raises:
+        ModelError: It is such a thing.
+    """
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{path} is no regular file; restore the model's files")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file.
 
     Raises:
         ModelError: The file is missing, too large, or holds no JSON object.
     """
+    check_regular_file(path)
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise ModelError(f"{path} has {path.stat().st_size} bytes; no model's settings are that long")

@@ -7,7 +7,8 @@ The size rule, in order:
    repeated outwards, to 200 : 1.
 2. Both sides are rounded to multiples of 32. If the area then lies over ``max_pixels`` the picture is shrunk, under
    ``min_pixels`` enlarged, its proportions kept as nearly as multiples of 32 allow.
-3. Where both cannot be had, ``max_pixels`` wins: over ``min_pixels``, and over the proportions of very long pictures.
+3. Where both cannot be had, ``max_pixels`` wins: over the usual ``min_pixels``, and over the proportions of very long
+   pictures. A ``min_pixels`` of more than that and ``max_pixels``, which would enlarge every picture, is refused.
 
 For every picture that the authors' release accepts, and budgets as published, this is the release's own size. The
 release refuses pictures of more than 8,192 image tokens and proportions over 200 : 1; here the former are shrunk to
@@ -83,8 +84,8 @@ class Preprocessor:
         frames: Copies of a still picture along the time axis of a patch.
 
     Raises:
-        ModelError: ``max_pixels`` is less than one token, ``min_pixels`` is not positive, or another setting is out of
-            range.
+        ModelError: ``max_pixels`` is less than one token, ``min_pixels`` is not positive or beyond ``max_pixels``, or
+            another setting is out of range.
     """
 
     min_pixels: int = DEFAULT_MIN_PIXELS
@@ -104,6 +105,9 @@ class Preprocessor:
             raise ModelError(
                 f"the image settings' mean {self.mean} and std {self.std} must be finite, and std above zero"
             )
+        for name, bound in (("min_pixels", self.min_pixels), ("max_pixels", self.max_pixels)):
+            if not isinstance(bound, int):
+                raise ModelError(f"{name} is {bound!r:.80}; give a whole number of pixels")
         if self.max_pixels < self.factor**2:
             raise ModelError(
                 f"max_pixels is {self.max_pixels}, but one image token covers {self.factor**2} pixels; "
@@ -111,6 +115,12 @@ class Preprocessor:
             )
         if self.min_pixels < 1:
             raise ModelError(f"min_pixels is {self.min_pixels}; give a positive number of pixels")
+        if self.min_pixels > max(self.max_pixels, DEFAULT_MIN_PIXELS):
+            raise ModelError(
+                f"min_pixels is {self.min_pixels:,}, beyond max_pixels, so that every picture would be enlarged to "
+                f"{self.max_pixels:,} pixels ({self.max_pixels // self.factor**2:,} tokens); give a smaller one, as "
+                f"'NAME?min_pixels={DEFAULT_MIN_PIXELS}' does, or correct \"shortest_edge\" in the image settings"
+            )
 
     @property
     def factor(self) -> int:

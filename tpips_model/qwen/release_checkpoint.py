@@ -21,12 +21,14 @@ from tpips_model.qwen.chat import DEFAULT_INSTRUCTION
 from tpips_model.qwen.checkpoint import Checkpoint, backbone_place
 from tpips_model.qwen.mid_fusion import DEFAULT_PROBES
 from tpips_model.qwen.mid_fusion_head import probed_layers
-from tpips_model.qwen.model_files import find_model_files, read_json
+from tpips_model.qwen.model_files import check_regular_file, find_model_files, read_json
 
 __all__ = ["RELEASE_KINDS", "is_release_checkpoint", "read_release_checkpoint"]
 
 RELEASE_KINDS = {"embedding": "late", "activation_dist": "mid", "early_fusion": "early"}
 DEFAULT_RANKS = {"embedding": 16, "activation_dist": 16, "early_fusion": 64}
+# More than any model has blocks.
+MAX_PROBES = 1024
 # The release's names, of whichever kind -> ours.
 RENAMED = (
     (re.compile(r"^(?:extractor\.)?backbone\.(?:base_model\.)?(?:model\.){0,2}visual\."), "backbone.visual."),
@@ -70,7 +72,7 @@ def read_release_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint:
     """
     directory = Path(directory)
     settings = read_json(directory / "config.json").get("model")
-    if not isinstance(settings, dict) or settings.get("type") not in RELEASE_KINDS or not settings.get("name"):
+    if not isinstance(settings, dict) or str(settings.get("type")) not in RELEASE_KINDS or not settings.get("name"):
         raise ModelError(
             f"{directory / 'config.json'} names no model of type {', '.join(RELEASE_KINDS)} and its backbone; a "
             'checkpoint of the authors\' release has both under "model"'
@@ -79,13 +81,14 @@ def read_release_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint:
         if key in settings and settings[key] not in known:
             raise ModelError(f"{directory}: {key} is {settings[key]!r}; supported are {', '.join(map(repr, known))}")
     tensors = _renamed(_read_pickled_tensors(directory / "model.pt"), directory)
+    _check_trained(settings, tensors, directory)
     backbone = backbone_place(directory, str(settings["name"]))
     of_backbone = any(name.startswith("backbone.") and ".lora_" not in name for name in tensors)
     return Checkpoint(
         kind=RELEASE_KINDS[settings["type"]],
         backbone=backbone,
         lora=_lora(settings, tensors, directory),
-        settings=_settings(settings, tensors, backbone),
+        settings=_settings(settings, tensors, backbone, directory),
         tensors={canonical_name(name): tensor for name, tensor in tensors.items()},
         whole=of_backbone,
         files=str(directory),
@@ -93,6 +96,7 @@ def read_release_checkpoint(directory: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _read_pickled_tensors(path: Path) -> dict[str, Tensor]:
+    check_regular_file(path)
     try:
         state = torch.load(path, weights_only=True, mmap=True, map_location="cpu")
     except Exception as error:  # a damaged or hostile pickle raises many kinds
@@ -100,6 +104,9 @@ def _read_pickled_tensors(path: Path) -> dict[str, Tensor]:
         raise ModelError(f"cannot read {path} as a state dict of tensors alone: {reason}") from error
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ModelError(f"{path} holds something other than named tensors; a state dict is expected")
+    for name, tensor in state.items():
+        if not tensor.is_floating_point() or tensor.layout != torch.strided or tensor.device.type != "cpu":
+            raise ModelError(f"{path} holds {name!r:.200}, no dense tensor of floating-point numbers; they are needed")
     return {str(name): tensor for name, tensor in state.items()}
 
 
@@ -126,20 +133,20 @@ def _renamed(tensors: Mapping[str, Tensor], directory: Path) -> dict[str, Tensor
 def _lora(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], directory: Path) -> LoraSettings | None:
     """Return what the adapters are like: where they are and their rank from the tensors, α from the settings."""
     ranks = {
-        name.removeprefix("backbone.").partition(".lora_A.")[0]: tensor.shape[0]
+        name.removeprefix("backbone.").partition(".lora_A.")[0]: tensor.shape[0] if tensor.ndim else 0
         for name, tensor in tensors.items()
         if ".lora_A." in name
     }
     if not ranks:
         return None
-    r = int(settings.get("lora_r", DEFAULT_RANKS[settings["type"]]))
+    r = _whole(settings, "lora_r", DEFAULT_RANKS[settings["type"]], directory)
     wrong = [name for name, rank in ranks.items() if rank != r]
     if wrong:
         raise ModelError(f"{directory}: lora_r is {r}, but {wrong[0]} has an adapter of rank {ranks[wrong[0]]}")
     return LoraSettings(
         r=r,
-        alpha=int(settings.get("lora_alpha", 2 * r)),
-        dropout=float(settings.get("lora_dropout", 0.05)),
+        alpha=_whole(settings, "lora_alpha", 2 * r, directory),
+        dropout=settings.get("lora_dropout", 0.05),
         targets=_targets(ranks.keys(), tensors),
     )
 
@@ -156,11 +163,54 @@ def _targets(adapted: Any, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
     return (*targets, *sorted(rest))
 
 
+def _check_trained(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], directory: Path) -> None:
+    """Refuse a state dict without what its settings say was trained: the rest would pass for the model."""
+    tuning = settings.get("activation_dist_tuning")
+    otherwise = not settings.get("use_lora", True) or settings.get("full_finetune") or tuning in ("channel", "frozen")
+    adapted = "lora_r" in settings and not otherwise
+    has_adapters, has_head = (any(sign in name for name in tensors) for sign in (".lora_A.", "head."))
+    # Mid fusion never has adapters alone.
+    headed = settings["type"] == "activation_dist" and (tuning in ("channel_lora", "channel") or has_adapters)
+    for needed, there, what in ((adapted, has_adapters, "adapters"), (headed, has_head, "head")):
+        if needed and not there:
+            raise ModelError(
+                f"{directory / 'model.pt'} has no {what}, which a model of these settings has; restore the file"
+            )
+
+
+def _whole(settings: Mapping[str, Any], key: str, otherwise: int, directory: Path) -> int:
+    value = settings.get(key, otherwise)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ModelError(f"{directory}: {key} is {value!r:.80}; expected a whole number")
+    return value
+
+
 def _block_count(backbone: str) -> int:
-    return int(read_json(find_model_files(backbone).directory / "config.json")["text_config"]["num_hidden_layers"])
+    directory = find_model_files(backbone).directory
+    text = read_json(directory / "config.json").get("text_config")
+    return _whole(text if isinstance(text, dict) else {}, "num_hidden_layers", 0, directory)
 
 
-def _settings(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], backbone: str) -> dict[str, Any]:
+def _layers(settings: Mapping[str, Any], backbone: str, directory: Path) -> list[int]:
+    """Return the blocks that mid fusion compares, as they are named, or so many evenly spaced ones."""
+    layers = settings.get("activation_dist_layers")
+    if layers is None:
+        probes = _whole(settings, "activation_dist_num_probes", DEFAULT_PROBES, directory)
+        blocks = _block_count(backbone)
+        if not 1 <= probes <= min(blocks, MAX_PROBES):
+            raise ModelError(
+                f"{directory}: activation_dist_num_probes is {probes}, and the backbone has {blocks} blocks; expected "
+                f"1 to {min(blocks, MAX_PROBES)}"
+            )
+        return list(probed_layers(blocks, probes))
+    if not isinstance(layers, list) or not all(type(layer) is int for layer in layers):
+        raise ModelError(f"{directory}: activation_dist_layers is {layers!r:.80}; expected a list of whole numbers")
+    return sorted(layers)
+
+
+def _settings(
+    settings: Mapping[str, Any], tensors: Mapping[str, Tensor], backbone: str, directory: Path
+) -> dict[str, Any]:
     """Return the keyword arguments of our class that the release's settings stand for."""
     kind = settings["type"]
     if kind == "embedding":
@@ -169,12 +219,8 @@ def _settings(settings: Mapping[str, Any], tensors: Mapping[str, Tensor], backbo
             "pooling": settings.get("similarity_pooling", "last_token"),
         }
     if kind == "activation_dist":
-        layers = settings.get("activation_dist_layers")
-        if layers is None:
-            probes = int(settings.get("activation_dist_num_probes", DEFAULT_PROBES))
-            layers = probed_layers(_block_count(backbone), probes)
         return {
-            "layers": sorted(int(layer) for layer in layers),
+            "layers": _layers(settings, backbone, directory),
             "learned_weights": any(name.startswith("head.") for name in tensors),
         }
     return {}

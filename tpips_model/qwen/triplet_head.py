@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tpips_model.aspects import OVERALL, AspectLike
 from tpips_model.errors import ImageError
 from tpips_model.images import ImageLike
-from tpips_model.metric import asked_aspects, metric_call
+from tpips_model.metric import asked_aspects, check_finite, metric_call
 from tpips_model.qwen.backbone import Backbone
 from tpips_model.qwen.batching import DEFAULT_MAX_TOKENS_PER_BATCH
 from tpips_model.qwen.orderings import TRIPLET_ORDERINGS, average_over_orderings, to_original_places
@@ -110,6 +110,7 @@ class TripletHead(nn.Module):
 
         Raises:
             ImageError: An image cannot be read, or a triplet has not three images.
+            ModelError: The probabilities are not finite.
         """
         triplets, many_triplets = as_triplets(images)
         aspects, many_aspects = asked_aspects(aspect)
@@ -117,6 +118,7 @@ class TripletHead(nn.Module):
         with metric_call(self, (image for triplet in triplets for image in triplet)):
             places = [self._logits([triplet], items).unflatten(0, (len(aspects), -1)) for triplet in triplets]
             probabilities = average_over_orderings(torch.stack(places, dim=1).softmax(-1), TRIPLET_ORDERINGS)
+        check_finite(probabilities)
         probabilities = probabilities if many_triplets else probabilities[:, 0]
         return probabilities if many_aspects else probabilities[0]
 

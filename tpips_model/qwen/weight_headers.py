@@ -10,6 +10,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from tpips_model.errors import ModelError
+from tpips_model.qwen.model_files import check_regular_file
 
 __all__ = ["check_weight_headers"]
 
@@ -61,6 +62,7 @@ def _sizes(directory: Path) -> tuple[int, int]:
     """Return how many tensors the weight files hold, and how many numbers."""
     tensors = numbers = 0
     for path in sorted(directory.glob("*.safetensors")):
+        check_regular_file(path)
         try:
             with safe_open(path, framework="np") as file:
                 for name in file.keys():  # noqa: SIM118 - it is no mapping
