@@ -16,7 +16,7 @@ from search.milvus.address import is_milvus_address
 from search.query_image import QueryImage, find_image, stored_unit_vectors
 from search.terms import Term
 from search.vectors import StoredVectors
-from tpips_model.aspects import OVERALL, Aspect, AspectLike
+from tpips_model.aspects import OVERALL, Aspect, AspectLike, new_aspects
 from tpips_model.errors import AspectError
 
 __all__ = ["PreparedQuery", "PreparedTerm", "QueryPreparer"]
@@ -84,7 +84,7 @@ class QueryPreparer:
         if wanted.slug in self._by_slug:
             return self._by_slug[wanted.slug]
         if live:
-            return wanted
+            return new_aspects([wanted])[0]
         incomplete = wanted.slug in {known.slug for known in self._index.manifest.aspects}
         where = str(self._index.path)
         pushed = is_milvus_address(where)

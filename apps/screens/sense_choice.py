@@ -6,7 +6,7 @@ import streamlit as st
 
 from apps.page_style import plain
 from apps.resources import Resources
-from tpips_model.aspects import Aspect
+from tpips_model.aspects import new_aspects
 from tpips_model.errors import TpipsError
 
 __all__ = ["choose_senses"]
@@ -32,7 +32,7 @@ def choose_senses(resources: Resources, label: str, key: str, *, most: int) -> l
     chosen: list[str] = []
     for words in given:
         try:
-            chosen.append(Aspect(words).text)
+            chosen.append(new_aspects([words], known=resources.searcher.aspects)[0].text)
         except TpipsError as error:
             st.warning(plain(error))
     return chosen

@@ -16,7 +16,7 @@ from apps.screens.picture_choice import PageSession, read_refs, show_choice, sho
 from apps.screens.picture_wall import Action, show_wall
 from search import Hits, Term
 from search.live import LiveLook
-from tpips_model.aspects import Aspect
+from tpips_model.aspects import new_aspects
 from tpips_model.errors import AspectError, TpipsError
 from tpips_model.images import ImageLike
 
@@ -84,10 +84,10 @@ def _explain_penalty(resources: Resources) -> None:
 def _senses(resources: Resources, words: str) -> list[str]:
     """Return the senses of the rows: a user's own words first, unless they are indexed."""
     try:
-        own = [Aspect(words)] if words.strip() else []
+        own = new_aspects([words], known=resources.searcher.aspects) if words.strip() else ()
     except AspectError as error:
         st.warning(plain(error))
-        own = []
+        own = ()
     indexed = {aspect.slug for aspect in resources.searcher.aspects}
     return [aspect.text for aspect in own if aspect.slug not in indexed] + list(resources.aspects)
 

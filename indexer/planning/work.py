@@ -11,7 +11,7 @@ from indexer.given_path import given_path
 from indexer.index_sources import OpenedSource, open_index_source
 from indexer.manifest import IndexDirectoryError, PartRecord
 from indexer.sources import Shard
-from tpips_model.aspects import OVERALL, Aspect, unique_aspects
+from tpips_model.aspects import OVERALL, Aspect, new_aspects, unique_aspects
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ModelError
 from tpips_model.loading import load_embedder
@@ -111,7 +111,7 @@ def planned_work(config: PlanConfig) -> PlannedWork:
     old = before.manifest.aspects if before is not None else (OVERALL,)
     parts = before.manifest.parts if before is not None else ()
     shards = opened.missing_shards(before, parts, build.shard_slice) if opened is not None else []
-    return PlannedWork(config, before, opened, shards, unique_aspects((*old, *build.aspects)))
+    return PlannedWork(config, before, opened, shards, unique_aspects((*old, *new_aspects(build.aspects, known=old))))
 
 
 def planned_model(work: PlannedWork) -> Embedder:

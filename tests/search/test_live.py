@@ -109,6 +109,11 @@ def test_words_need_leave(searcher: Searcher) -> None:
         searcher.query([("picture 03", WORDS)])
 
 
+def test_words_with_characters_that_nobody_sees_are_refused(searcher: Searcher) -> None:
+    with pytest.raises(AspectError, match=r"invisible character U\+202E"):
+        searcher.query([("picture 03", "evening \u202emood")], live=8)
+
+
 def test_indexed_aspects_need_no_look(searcher: Searcher) -> None:
     terms: list[TermLike] = [("picture 03", "brushwork")]
     found = searcher.query(terms, live=4)
