@@ -167,7 +167,7 @@ def _table(hits: Hits) -> Table:
     table = Table("#", "key", title=Text(_title(hits)), title_justify="left")
     table.add_column("score", justify="right")
     for asked in hits.terms:
-        table.add_column(Text(f"{asked.aspect.text}\n× {asked.weight:g}"), justify="right")
+        table.add_column(Text(f"{printable(asked.aspect.text)}\n× {asked.weight:g}"), justify="right")
     if hits.dedupe is not None:
         table.add_column("alike", justify="right")
     for hit in hits:
@@ -189,8 +189,9 @@ def _title(hits: Hits) -> str:
     if hits.min_score is not None:
         facts.append(f"score at least {hits.min_score:g}")
     if hits.live is not None:
-        words = " and ".join(hits.live.aspects)
-        facts.append(f"the likeliest of {hits.live.of:,}, looked at by {words} just now")
+        words = printable(" and ".join(hits.live.aspects))
+        which = "all there are" if hits.exact else f"the likeliest of {hits.live.of:,}"
+        facts.append(f"{which}, looked at by {words} just now")
         if hits.live.unreadable:
             facts.append(f"{hits.live.unreadable:,} more cannot be read")
     elif not hits.exact:

@@ -92,10 +92,14 @@ class QueryPreparer:
             f"tpips-index build --out {'INDEX' if pushed else shlex.quote(where)} --aspect {shlex.quote(wanted.text)}"
         )
         command += f", and then tpips-index push INDEX {shlex.quote(where)} --replace" if pushed else ""
+        known = ", ".join(repr(aspect.text) for aspect in self._by_slug.values()) or "none"
+        # Penalties and near-duplicates need all items' overall vectors.
+        look = (
+            "" if wanted.is_overall else "; to look at the likeliest pictures for this query alone: live=64 (--live 64)"
+        )
         raise AspectError(
-            f"aspect {wanted.text!r} is {'only partly' if incomplete else 'not'} indexed; indexed aspects: "
-            f"{', '.join(repr(known.text) for known in self._by_slug.values()) or 'none'}. To add it: {command}. To "
-            "look at the likeliest pictures for this query alone: live=64 (--live 64)"
+            f"aspect {wanted.text!r} is {'only partly' if incomplete else 'not'} indexed; indexed aspects: {known}. "
+            f"To add it: {command}{look}"
         )
 
     def terms(self, terms: Sequence[Term], penalty: float, *, live: bool = False) -> tuple[PreparedTerm, ...]:
@@ -110,7 +114,12 @@ class QueryPreparer:
             AspectError: An aspect is not indexed, or overall where the penalty needs it.
             QueryError: An image is neither a key nor a file.
         """
-        aspects = [self.aspect(term.aspect, live=live) for term in terms]
+        aspects: list[Aspect] = []
+        first: dict[str, Aspect] = {}
+        for term in terms:
+            aspect = self.aspect(term.aspect, live=live)
+            # As in an index, words of one slug are one aspect: those that came first.
+            aspects.append(first.setdefault(aspect.slug, aspect))
         if penalty and not all(aspect.is_overall for aspect in aspects):
             self.aspect(OVERALL)
         distinct: dict[Identity, QueryImage] = {}

@@ -72,7 +72,7 @@ def make_application(
         # A redirect would be made of the Host header, and a key may end in a slash.
         redirect_slashes=False,
     )
-    add_fault_handlers(app, index)
+    add_fault_handlers(app, lambda: service.searcher.index)
     for routes in (query_routes(service), item_routes(service), status_routes(service, warming)):
         app.include_router(routes)
     # The last one added is the first that a request meets.

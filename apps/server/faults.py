@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -128,11 +128,21 @@ def validation_refusal(error: ValidationError | RequestValidationError) -> Refus
     return RefusedError(422, "request", words)
 
 
-def add_fault_handlers(app: FastAPI, index: IndexDirectory) -> None:
-    """Make every error that an app raises a ``FaultAnswer``; the server's own paths are left out of it."""
-    # The longer first: one may be inside the other.
-    paths = {str(index.path): "INDEX", str(index.data_root): "DATA"}
-    hidden = sorted(((path, word) for path, word in paths.items() if path.strip("/")), key=lambda p: -len(p[0]))
+def add_fault_handlers(app: FastAPI, index: Callable[[], IndexDirectory]) -> None:
+    """Make every error that an app raises a ``FaultAnswer``; the server's own paths are left out of it.
+
+    Args:
+        app: The app.
+        index: Gives the index that is searched now.
+    """
+
+    def without_paths(message: str) -> str:
+        opened = index()
+        paths = {str(root): "DATA" for root in opened.data_roots} | {str(opened.path): "INDEX"}
+        # The longer first: one may be inside the other.
+        for path in sorted(paths, key=len, reverse=True):
+            message = message.replace(path, paths[path]) if path.strip("/") else message
+        return message
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, RefusedError)
@@ -143,9 +153,7 @@ def add_fault_handlers(app: FastAPI, index: IndexDirectory) -> None:
         message = str(error)
         if status >= 500:
             logger.error("%s", message)
-        for path, word in hidden:
-            message = message.replace(path, word)
-        return RefusedError(status, kind, message).response()
+        return RefusedError(status, kind, without_paths(message)).response()
 
     async def gone(_: Request, error: Exception) -> Response:
         # Nobody reads it, but it is counted.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,6 +10,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic_core import to_json
 
 from apps.server.answer_models import BatchAnswer, HitsAnswer, PercentileAnswer
+from apps.server.attending import Patience, run_while_attended
 from apps.server.faults import FAULT_ANSWERS, Faults, RefusedError
 from apps.server.pictures import check_picture, indexed_item, picture_of_text
 from apps.server.request_models import (
@@ -40,20 +40,21 @@ def query_routes(service: Service) -> APIRouter:
     async def query(request: Request) -> Response:
         """The k best items by the weighted sum of similarities that the terms ask for."""
         asked = await read_json(request, QueryRequest)
-        return await _answer(service, asked, asked.terms, lambda: _query(service, asked).to_record())
+        return await _answer(
+            service, request, asked, [asked.terms], lambda look: _query(service, asked, look).to_record()
+        )
 
     @router.post("/query/batch", response_model=BatchAnswer, openapi_extra=_body("BatchRequest"))
     async def query_batch(request: Request) -> Response:
         """What /query gives for each of many queries."""
         asked = await read_json(request, BatchRequest)
-        terms = [term for terms in asked.queries for term in terms]
-        return await _answer(service, asked, terms, lambda: _query_batch(service, asked))
+        return await _answer(service, request, asked, asked.queries, lambda look: _query_batch(service, asked, look))
 
     @router.post("/query/percentile", response_model=PercentileAnswer, openapi_extra=_body("PercentileRequest"))
     async def percentile(request: Request) -> Response:
         """How rare scores are for a query: the percentage of the items that score lower."""
         asked = await read_json(request, PercentileRequest)
-        return await _answer(service, asked, asked.terms, lambda: _percentiles(service, asked))
+        return await _answer(service, request, asked, [asked.terms], lambda look: _percentiles(service, asked, look))
 
     @router.post(
         "/similar",
@@ -63,7 +64,9 @@ def query_routes(service: Service) -> APIRouter:
     async def similar(request: Request) -> Response:
         """The k items most similar to one image by one aspect, with the penalty that the model recommends."""
         asked = await read_similar(request)
-        return await _answer(service, asked, [asked], lambda: _similar(service, asked).to_record())
+        return await _answer(
+            service, request, asked, [[asked]], lambda look: _similar(service, asked, look).to_record()
+        )
 
     return router
 
@@ -76,21 +79,32 @@ def _body(model: str, more: dict[str, object] | None = None) -> dict[str, object
 
 async def _answer(
     service: Service,
+    request: Request,
     asked: PageRequest,
-    terms: Sequence[TermRequest | SimilarRequest],
-    work: Callable[[], dict[str, Any]],
+    queries: Sequence[Sequence[TermRequest | SimilarRequest]],
+    work: Callable[[LiveLook | None], Hits | dict[str, Any]],
 ) -> Response:
-    indexed = {aspect.slug for aspect in service.searcher.aspects}
-    if asked.live is not None and not all(_aspect(term.aspect).slug in indexed for term in terms):
-        _check_live(service, asked.live, queries=len(asked.queries) if isinstance(asked, BatchRequest) else 1)
-        lane = service.live
-    elif all(term.picture is None for term in terms):
-        lane = service.search
+    looks = _live_queries(service, queries) if asked.live is not None else 0
+    if asked.live is not None and looks:
+        _check_live(service, asked.live, queries=looks)
+        patience = Patience.of(service.settings.live_seconds)
+        look = LiveLook(asked.live, patience.check)
+        content = await run_while_attended(request, service.live, lambda: _json(work(look)), patience)
     else:
-        lane = service.embed
-    # Written by the thread: validating an answer of our own again would cost as much as the search.
-    content = await lane.run(lambda: to_json(work()))
+        by_keys = all(term.picture is None for terms in queries for term in terms)
+        content = await (service.search if by_keys else service.embed).run(lambda: _json(work(None)))
     return Response(content, media_type="application/json")
+
+
+def _json(answer: Hits | dict[str, Any]) -> bytes:
+    # Written by the thread: validating an answer of our own again would cost as much as the search.
+    return to_json(answer.to_record() if isinstance(answer, Hits) else answer)
+
+
+def _live_queries(service: Service, queries: Sequence[Sequence[TermRequest | SimilarRequest]]) -> int:
+    """Return how many of the queries name an aspect that is not indexed."""
+    indexed = {aspect.slug for aspect in service.searcher.aspects}
+    return sum(any(_aspect(term.aspect).slug not in indexed for term in terms) for terms in queries)
 
 
 def _check_live(service: Service, live: int, *, queries: int) -> None:
@@ -106,42 +120,32 @@ def _check_live(service: Service, live: int, *, queries: int) -> None:
         )
 
 
-def _query(service: Service, asked: QueryRequest) -> Hits:
+def _query(service: Service, asked: QueryRequest, look: LiveLook | None) -> Hits:
     terms = _terms(service, asked.terms)
-    return service.searcher.query(terms, overall_penalty=asked.overall_penalty, **_options(service, asked))
+    return service.searcher.query(terms, overall_penalty=asked.overall_penalty, **_options(asked, look))
 
 
-def _query_batch(service: Service, asked: BatchRequest) -> dict[str, Any]:
+def _query_batch(service: Service, asked: BatchRequest, look: LiveLook | None) -> dict[str, Any]:
     queries = [_terms(service, terms) for terms in asked.queries]
-    answers = service.searcher.query_batch(queries, overall_penalty=asked.overall_penalty, **_options(service, asked))
+    answers = service.searcher.query_batch(queries, overall_penalty=asked.overall_penalty, **_options(asked, look))
     return {"answers": [hits.to_record() for hits in answers]}
 
 
-def _percentiles(service: Service, asked: PercentileRequest) -> dict[str, Any]:
-    hits = _query(service, asked)
+def _percentiles(service: Service, asked: PercentileRequest, look: LiveLook | None) -> dict[str, Any]:
+    hits = _query(service, asked, look)
     return {"percentiles": [hits.percentile(score) for score in asked.scores]}
 
 
-def _similar(service: Service, asked: SimilarRequest) -> Hits:
+def _similar(service: Service, asked: SimilarRequest, look: LiveLook | None) -> Hits:
     image = _image(service, asked)
     return service.searcher.similar(
-        image, _aspect(asked.aspect), overall_penalty=asked.overall_penalty, **_options(service, asked)
+        image, _aspect(asked.aspect), overall_penalty=asked.overall_penalty, **_options(asked, look)
     )
 
 
-def _options(service: Service, asked: PageRequest) -> dict[str, Any]:
+def _options(asked: PageRequest, look: LiveLook | None) -> dict[str, Any]:
     # The fields are the Searcher's own arguments.
-    options = {name: getattr(asked, name) for name in PageRequest.model_fields}
-    if asked.live is not None:
-        deadline = time.monotonic() + service.settings.live_seconds
-
-        def in_time(done: int, total: int) -> None:
-            # Its client is told so anyway, and the model is for the next.
-            if time.monotonic() > deadline:
-                raise RefusedError.busy(f"only {done:,} of {total:,} items were looked at in the time there is")
-
-        options["live"] = LiveLook(asked.live, in_time)
-    return options
+    return {name: getattr(asked, name) for name in PageRequest.model_fields} | {"live": look}
 
 
 def _terms(service: Service, terms: Sequence[TermRequest]) -> list[Term]:

@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.commands.data_root import DataRoots, given_data_root
+from indexer.commands.interruption import NOTHING_CHANGED, interruptible
 from indexer.directory import IndexDirectory
 from search.duplicates.groups import DuplicateGroup, DuplicateReport, find_duplicates
 from search.terms import QueryError
 from tpips_model.counted import counted
-from tpips_model.terminal import INTERRUPTED, printable
+from tpips_model.terminal import printable
 
 __all__ = ["duplicates"]
 
@@ -64,13 +65,10 @@ def duplicates(
         raise typer.BadParameter("--null is for --keys-only")
     if as_json and keys_only:
         raise typer.BadParameter("give --json or --keys-only, not both")
-    try:
+    with interruptible(NOTHING_CHANGED):
         report = find_duplicates(
             IndexDirectory.open(directory, data_root=given_data_root(data_root)), cosine=cosine, progress=progress
         )
-    except KeyboardInterrupt:
-        typer.echo("interrupted; nothing was changed", err=True)
-        raise typer.Exit(INTERRUPTED) from None
     if keys_only:
         keys = report.spare_keys(limit)
         broken = next((key for key in keys if "\n" in key or "\r" in key), None)
@@ -83,6 +81,7 @@ def duplicates(
             typer.echo(key, nl=not null)
             if null:
                 typer.echo("\0", nl=False)
+        _tell_unread(report, err=True)  # standard output is for another program
     elif as_json:
         typer.echo(json.dumps(_as_json(report, limit), indent=1, ensure_ascii=False))
     else:
@@ -96,7 +95,9 @@ def _as_json(report: DuplicateReport, limit: int | None) -> dict[str, Any]:
         "identical": _kind_as_json(report.identical, limit),
         "near": None if report.near is None else _kind_as_json(report.near, limit),
         "exact": report.exact,
+        "compared": report.compared,
         "unreadable": [{"key": key, "reason": reason} for key, reason in report.unreadable],
+        "away": list(report.away),
         "without_picture": report.without_picture,
     }
 
@@ -136,13 +137,25 @@ def _print(report: DuplicateReport, limit: int, index: str) -> None:
     if report.without_picture:
         have = "has" if report.without_picture == 1 else "have"
         typer.echo(f"{counted(report.without_picture, 'image')} {have} vectors alone, so there are no bytes to compare")
-    if report.unreadable:
-        typer.echo(f"{len(report.unreadable):,} could not be read, so their bytes were not compared, such as:")
-        for _, reason in report.unreadable[:SHOWN_UNREADABLE]:
-            typer.echo(f"  {printable(reason)}")
+    _tell_unread(report, err=False)
     if report.identical or report.near:
         typer.echo("to keep the first of each group only:")
         typer.echo(f"  tpips-index duplicates {index} --keys-only | tpips-index remove {index} --keys-from -")
+
+
+def _tell_unread(report: DuplicateReport, *, err: bool) -> None:
+    """Tell whose bytes were not compared, or would not have been."""
+    if report.away:
+        folders = printable(", ".join(report.away))
+        typer.echo(
+            f"no folder {folders}: no picture in it can be read, and those of different sizes were told apart by what "
+            "the index says of them; say with --data-root where the pictures are now",
+            err=err,
+        )
+    if report.unreadable:
+        typer.echo(f"{len(report.unreadable):,} could not be read, so their bytes were not compared, such as:", err=err)
+        for _, reason in report.unreadable[:SHOWN_UNREADABLE]:
+            typer.echo(f"  {printable(reason)}", err=err)
 
 
 def _table(groups: Sequence[DuplicateGroup]) -> Table:

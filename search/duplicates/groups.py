@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from indexer import IndexDirectory, IndexDirectoryError
 from indexer.codes import CODES_FROM_ROWS
+from indexer.source_number import split_number
 from search.duplicates.near_groups import stars_by_codes, stars_of_all_pairs
 from search.engine import Engine
 from search.terms import QueryError
@@ -58,7 +60,9 @@ class DuplicateReport:
         near: Groups of near items; of items of the same bytes the first one alone takes part. ``None`` if the index has
             no overall vectors.
         exact: Whether no near pair can have been missed.
+        compared: How many items' bytes were read and compared: those of the size, width and height of another one.
         unreadable: The keys of items whose bytes could not be compared, and why.
+        away: The folders that pictures of items should be in, and that are not there.
         without_picture: How many items name no picture at all.
     """
 
@@ -67,7 +71,9 @@ class DuplicateReport:
     identical: tuple[DuplicateGroup, ...]
     near: tuple[DuplicateGroup, ...] | None
     exact: bool
+    compared: int
     unreadable: tuple[tuple[str, str], ...]
+    away: tuple[str, ...]
     without_picture: int
 
     def spare_keys(self, limit: int | None = None) -> list[str]:
@@ -100,7 +106,8 @@ def find_duplicates(index: IndexDirectory, *, cosine: float = 0.98, progress: bo
         raise QueryError(f"the cosine must be above 0 and at most 1, but is {cosine}; 0.98 finds what looks the same")
     table = index.live_items(_COLUMNS)
     items = _Items(index, table)
-    same, unreadable = _same_bytes(items, progress)
+    candidates = _of_equal_size(items)
+    same, unreadable = _same_bytes(items, candidates, progress)
     identical = [items.group(places, np.ones(len(places))) for places in same]
     copies = np.concatenate([np.empty(0, np.int64), *(places[1:] for places in same)])
     near, exact = None, True
@@ -113,7 +120,9 @@ def find_duplicates(index: IndexDirectory, *, cosine: float = 0.98, progress: bo
         identical=_largest_first(identical),
         near=None if near is None else _largest_first(near),
         exact=exact,
+        compared=len(candidates) - len(unreadable),
         unreadable=tuple(unreadable),
+        away=items.away(),
         without_picture=int((~items.pictured).sum()),
     )
 
@@ -130,6 +139,13 @@ class _Items:
         self.sides = [table[name].to_numpy().astype(np.int64) for name in ("width", "height")]
         self.pictured = np.array([file != "" for file in table["file"].to_pylist()], bool)
 
+    def away(self) -> tuple[str, ...]:
+        """Return the data roots of items with pictures that are not there."""
+        files = pc.unique(self.table["file"]).to_pylist()
+        sources = sorted({split_number(file)[0] for file in files if file})
+        roots = [self.index.data_roots[source] for source in sources if source < len(self.index.data_roots)]
+        return tuple(str(root) for root in roots if not root.is_dir())
+
     def preferred(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return places in the order in which they may stand for others."""
         pixels = self.sides[0][places] * self.sides[1][places]
@@ -144,9 +160,10 @@ class _Items:
         return DuplicateGroup(tuple(keys), tuple(self.sizes[places].tolist()), tuple(cosines.tolist()))
 
 
-def _same_bytes(items: _Items, progress: bool) -> tuple[list[NDArray[np.int64]], list[tuple[str, str]]]:
-    """Return the places of items of the same bytes, each group in row order, and what could not be read."""
-    candidates = _of_equal_size(items)
+def _same_bytes(
+    items: _Items, candidates: NDArray[np.int64], progress: bool
+) -> tuple[list[NDArray[np.int64]], list[tuple[str, str]]]:
+    """Return the places of those items that have the same bytes, each group in row order, and what cannot be read."""
     by_digest: dict[bytes, list[int]] = {}
     unreadable = []
     records = zip(candidates.tolist(), items.records(candidates), strict=True)

@@ -49,11 +49,13 @@ class Candidates:
 
     Attributes:
         live: The aspects that are not indexed.
+        left_out: Rows that are not to be chosen.
         vectors: float16 (A, D) by row, under these.
         unreadable: Why the pictures of others could not be had, by row.
     """
 
     live: tuple[Aspect, ...]
+    left_out: frozenset[int] = frozenset()
     vectors: dict[int, NDArray[np.float16]] = field(default_factory=dict)
     unreadable: dict[int, TpipsError] = field(default_factory=dict)
 
@@ -108,7 +110,7 @@ class Candidates:
         """
 
         def best(queries: Sequence[Vectors], wanted: int) -> list[int]:
-            room = min(selection.count, wanted + self.tried)
+            room = min(selection.count, wanted + self.tried + len(self.left_out))
             asked = [query for query in queries if any(vector.any() for vector in query.values())]
             if not asked:  # terms that cancel each other out by every indexed aspect
                 return self._new([selection.spread(room)], wanted)
@@ -147,7 +149,8 @@ class Candidates:
         for place in range(max(map(len, rankings), default=0)):
             for ranking in rankings:
                 row = int(ranking[place]) if place < len(ranking) else -1
-                if row >= 0 and row not in self.vectors and row not in self.unreadable and len(found) < wanted:
+                taken = row in self.vectors or row in self.unreadable or row in self.left_out
+                if row >= 0 and not taken and len(found) < wanted:
                     found[row] = None
         return list(found)
 

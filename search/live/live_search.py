@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,7 +79,9 @@ class LiveSearch:
         images = {term.image.identity: term.image for term in terms}
         vectors = self._image_vectors(list(images.values()), live)
         prepared = self._prepared(terms, images, vectors, page, penalty)
-        candidates = Candidates(live)
+        # They would be left out of the hits, and need no look.
+        own = frozenset(image.row for image in images.values() if image.row is not None and page.exclude_queries)
+        candidates = Candidates(live, own)
         if selection.count:
             candidates.choose(
                 self._taken_apart(prepared, live, vectors),
@@ -95,7 +97,7 @@ class LiveSearch:
             raise _all_unreadable(live, list(candidates.unreadable.values()))
         rows, overlay = candidates.overlay(self.store)
         chosen = Selection(selection.where, rows, len(rows))
-        engine = FewRows(overlay, all_there_are=len(rows) == selection.count)
+        engine = FewRows(overlay, all_there_are=len(rows) + _within(own, selection) == selection.count)
         answer = Answerer(engine, overlay, self.items, self.index).answers([prepared], page, chosen)[0]
         return answer_hits(
             prepared,
@@ -177,6 +179,15 @@ class LiveSearch:
             return sum(abs(float(own[slug] @ own[words])) for own, words in pairs)
 
         return tuple(sorted(slugs, key=lambda slug: (slug != OVERALL.slug, -affinity(slug)))[:MAX_SOURCES])
+
+
+def _within(rows: Iterable[int], selection: Selection) -> int:
+    """Return how many of some rows of items that are not removed are selected; 0 where only a server knows."""
+    if selection.rows is None:
+        return sum(1 for _ in rows)
+    if not isinstance(selection.rows, np.ndarray):
+        return 0
+    return int(np.isin(list(rows), selection.rows).sum())
 
 
 def _words(live: Sequence[Aspect]) -> str:

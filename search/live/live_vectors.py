@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,13 @@ from tpips_model.aspects import Aspect
 from tpips_model.errors import TpipsError
 from tpips_model.images import to_rgb
 
-__all__ = ["LiveVectors"]
+__all__ = ["LiveVectors", "decoded_bytes"]
 
 KEPT_BYTES = 64 << 20
+# Decoded pictures that are held at once, unless one alone is larger. The model holds them several times over.
+HELD_BYTES = 64 << 20
+# What twelve megapixels take, where an index does not know a picture's size.
+UNKNOWN_BYTES = 36 << 20
 # Pictures may lie in remote archives, where waiting is most of reading.
 READERS = 4
 
@@ -53,14 +58,33 @@ class LiveVectors:
             ModelError: The model that made the index cannot be had.
         """
         found: dict[int, NDArray[np.float16] | TpipsError] = {}
-        for start in range(0, len(rows), PICTURES_AT_ONCE):
-            batch = rows[start : start + PICTURES_AT_ONCE]
-            kept = {row: self._recall(row, aspects) for row in batch}
-            new = self._embedded([row for row, known in kept.items() if known is None], aspects)
-            for row, known in kept.items():
-                found[row] = new[row] if known is None else known
-            progress(start + len(batch))
+        new = []
+        for row in rows:
+            known = self._recall(row, aspects)
+            if known is None:
+                new.append(row)
+            else:
+                found[row] = known
+        for group in self._groups(new):
+            found.update(self._embedded(group, aspects))
+            progress(len(found))
+        if not new:
+            progress(len(found))
         return found
+
+    def _groups(self, rows: Sequence[int]) -> Iterator[dict[int, dict[str, Any]]]:
+        """Yield the items' records by row, so many at a time as may be decoded at once."""
+        group: dict[int, dict[str, Any]] = {}
+        held = 0
+        for row, record in zip(rows, self._items.records(np.array(rows, np.int64)) if rows else (), strict=True):
+            size = decoded_bytes(record, self._embedder.decode_at_least)
+            if group and (len(group) == PICTURES_AT_ONCE or held + size > HELD_BYTES):
+                yield group
+                group, held = {}, 0
+            group[row] = record
+            held += size
+        if group:
+            yield group
 
     def _recall(self, row: int, aspects: Sequence[Aspect]) -> NDArray[np.float16] | None:
         with self._lock:
@@ -69,11 +93,11 @@ class LiveVectors:
         vectors = [one for one in known if one is not None]
         return np.stack(vectors) if len(vectors) == len(aspects) else None
 
-    def _embedded(self, rows: Sequence[int], aspects: Sequence[Aspect]) -> dict[int, NDArray[np.float16] | TpipsError]:
-        if not rows:
-            return {}
+    def _embedded(
+        self, group: Mapping[int, Mapping[str, Any]], aspects: Sequence[Aspect]
+    ) -> dict[int, NDArray[np.float16] | TpipsError]:
         with ThreadPoolExecutor(READERS) as readers:
-            images = dict(zip(rows, readers.map(self._image, rows), strict=True))
+            images = dict(zip(group, readers.map(self._image, group.values()), strict=True))
         readable = {row: image for row, image in images.items() if isinstance(image, QueryImage)}
         made = self._embedder(list(readable.values()), aspects) if readable else []
         vectors = {
@@ -93,11 +117,27 @@ class LiveVectors:
                 self._kept.popitem(last=False)
         return found
 
-    def _image(self, row: int) -> QueryImage | TpipsError:
-        record = self._items.records(np.array([row], np.int64))[0]
+    def _image(self, record: Mapping[str, Any]) -> QueryImage | TpipsError:
         try:
             data = self._index.item_bytes(record)
             pixels = to_rgb(data, at_least=self._embedder.decode_at_least)
         except TpipsError as error:
             return error
-        return QueryImage(record["key"], ("row", row), None, pixels, self._index, self._items)
+        return QueryImage(record["key"], ("key", record["key"]), None, pixels, self._index, self._items)
+
+
+def decoded_bytes(record: Mapping[str, Any], at_least: int | None) -> int:
+    """Return how much memory an item's picture takes once ``to_rgb`` has decoded it, going by its record.
+
+    >>> decoded_bytes({"width": 4000, "height": 3000, "key": "a.png"}, 160)
+    36000000
+    >>> decoded_bytes({"width": 4000, "height": 3000, "key": "a.JPG"}, 160)
+    562500
+    """
+    width, height = int(record["width"]), int(record["height"])
+    if not width or not height:
+        return UNKNOWN_BYTES
+    scale = 1
+    if at_least is not None and str(record["key"]).lower().endswith((".jpg", ".jpeg")):
+        scale = next((by for by in (8, 4, 2) if min(width, height) // by >= at_least), 1)
+    return 3 * (width // scale) * (height // scale)

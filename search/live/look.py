@@ -31,7 +31,7 @@ class LiveLook:
         progress: Called with how many have been looked at, and how many will be; an exception ends the query.
 
     Raises:
-        QueryError: ``candidates`` is out of its range.
+        QueryError: ``candidates`` is out of its range, or ``progress`` cannot be called.
     """
 
     candidates: int
@@ -47,6 +47,9 @@ class LiveLook:
                 f"live must be how many items are embedded for the question, a whole number from 1 to "
                 f"{MAX_LOOKED_AT:,}, not {self.candidates!r}"
             )
+        if not callable(self.progress):
+            raise QueryError(f"progress must be a function of two numbers, done and total, not {self.progress!r}")
+        object.__setattr__(self, "candidates", number)
 
 
 def as_look(live: int | LiveLook | None) -> LiveLook | None:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from apps.server import ServerSettings, make_application
 from apps.server.answer_models import HitsAnswer
 from indexer import IndexDirectory
+from indexer.building.build import build
+from indexer.building.build_config import BuildConfig
 from search import Searcher
 from search.client import Client
 from tests.fixtures.indices import StubEmbedder
@@ -126,3 +128,32 @@ def test_the_client_asks_by_words(gallery: Path) -> None:
         assert remote.similar(PICTURES[3], WORDS, live=20).keys == local.similar(PICTURES[3], WORDS, live=20).keys
         batch = remote.query_batch([[(KEYS[20], WORDS)], [(KEYS[3], "brushwork")]], live=20)
         assert [hits.live is None for hits in batch] == [False, True]
+
+
+def test_only_queries_by_words_that_are_not_indexed_count(client: TestClient) -> None:
+    indexed = [{"key": KEYS[3], "aspect": "brushwork"}]
+    body = {"queries": [indexed] * 5 + [TERMS], "live": 25}
+    answers = client.post("/query/batch", json=body).json()["answers"]
+    assert [answer["live"] is None for answer in answers] == [True] * 5 + [False]
+
+
+def test_no_message_names_a_path_of_any_source(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.png").write_bytes(PICTURES[len(name)])
+    for name, new in (("first", False), ("second", True)):
+        config = BuildConfig(
+            out=tmp_path / "index",
+            data=f"folder:{tmp_path / name}",
+            new_source=new,
+            aspects=("brushwork",),
+            progress=False,
+        )
+        build(config, embedder=StubEmbedder())
+    (tmp_path / "second").rename(tmp_path / "away")
+    with client_of(tmp_path / "index") as served:
+        key = "second/second.png"
+        refused = served.post("/query", json={"terms": [{"key": key, "aspect": WORDS}], "live": 2})
+    assert refused.status_code == 422
+    assert "DATA/second.png" in refused.json()["error"]["message"]
+    assert str(tmp_path) not in refused.text
