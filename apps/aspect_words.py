@@ -38,7 +38,7 @@ def explanation(aspect: str | Aspect) -> str:
     >>> explanation("Color palette")
     'The same colors, in like amounts.'
     >>> explanation("hem of the dress")
-    'Alike in hem of the dress, whatever else differs.'
+    'Alike in hem of the dress alone.'
     """
     known = Aspect.of(aspect)
-    return EXPLANATIONS.get(known.slug, f"Alike in {known.text}, whatever else differs.")
+    return EXPLANATIONS.get(known.slug, f"Alike in {known.text} alone.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
 import zipfile
+from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -18,6 +20,10 @@ __all__ = ["contact_sheet", "to_csv", "to_zip"]
 
 CELL, GAP, CAPTION = 240, 16, 46
 COLUMNS = 6
+# The query's pictures, beside what is asked of them.
+ASKED = 96
+# Pillow's own font has no letter beyond ASCII.
+FONT = Path(__file__).with_name("assets") / "fonts" / "DejaVuSans.ttf"
 INK, FAINT, PAPER = "#1d1f24", "#6b6f78", "#fbfaf8"
 MAX_ZIP_BYTES = 512 << 20
 # Spreadsheets run cells that begin so as formulas.
@@ -41,16 +47,23 @@ def contact_sheet(hits: Hits) -> bytes:
     """Return one PNG with the query and all results, each with its rank, score and key."""
     rows = -(-len(hits) // COLUMNS)
     width = COLUMNS * (CELL + GAP) + GAP
-    head = 84
+    head = ASKED + 2 * GAP
     sheet = Image.new("RGB", (width, head + rows * (CELL + CAPTION + GAP) + GAP), PAPER)
     draw = ImageDraw.Draw(sheet)
-    large, small = ImageFont.load_default(22), ImageFont.load_default(14)
+    large, small = ImageFont.truetype(FONT, 21), ImageFont.truetype(FONT, 13)
+    left = GAP
+    for term in {id(term.source): term for term in hits.terms}.values():
+        # Gone since: its name says what it was.
+        with contextlib.suppress(TpipsError):
+            picture = to_rgb(term.thumbnail(ASKED))
+            sheet.paste(picture, (left, GAP + (ASKED - picture.height) // 2))
+            left += picture.width + GAP
     asked = " + ".join(f"{term.weight:g} × {term.label} by {term.aspect}" for term in hits.terms)
-    draw.text((GAP, 16), _fitting(draw, asked, large, width - 2 * GAP), INK, large)
+    draw.text((left, GAP + 14), _fitting(draw, asked, large, width - left - GAP), INK, large)
     facts = f"{len(hits)} of {hits.selected:,} pictures, overall penalty {hits.overall_penalty:g}"
     if hits.where is not None:
         facts += f", where {hits.where}"
-    draw.text((GAP, 50), _fitting(draw, facts, small, width - 2 * GAP), FAINT, small)
+    draw.text((left, GAP + 52), _fitting(draw, facts, small, width - left - GAP), FAINT, small)
     for place, hit in enumerate(hits):
         left = GAP + (place % COLUMNS) * (CELL + GAP)
         top = head + (place // COLUMNS) * (CELL + CAPTION + GAP)
@@ -99,7 +112,7 @@ def _paste(sheet: Image.Image, draw: ImageDraw.ImageDraw, hit: Hit, left: int, t
         picture = to_rgb(small_picture(hit.index, hit.row, hit.record, CELL))
     except TpipsError:
         draw.rectangle((left, top, left + CELL, top + CELL), "#e6e3dd")
-        draw.text((left + 12, top + CELL // 2 - 8), "picture not available", FAINT, ImageFont.load_default(14))
+        draw.text((left + 12, top + CELL // 2 - 8), "picture not available", FAINT, ImageFont.truetype(FONT, 13))
         return
     sheet.paste(picture, (left + (CELL - picture.width) // 2, top + (CELL - picture.height) // 2))
 

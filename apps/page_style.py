@@ -17,11 +17,18 @@ STYLE = f"""<style>
 {_CARDS}
 [class*="st-key-card-"] {{ padding: .7rem .8rem .5rem !important; }}
 [class*="st-key-card-"] [data-testid="stCaptionContainer"] {{ margin: .15rem 0 -.2rem; font-size: .8rem; }}
-[class*="st-key-card-"] [data-testid="stCaptionContainer"] p {{
+[class*="st-key-card-"] [data-testid="stCaptionContainer"] p {{ line-height: 1.25; }}
+[class*="st-key-card-"] [data-testid="stSelectbox"] label {{ min-height: 0; margin: -.3rem 0 .1rem; }}
+[class*="st-key-card-"] [data-testid="stSelectbox"] label p {{ font-size: .75rem; opacity: .76; }}
+[class*="st-key-example-"] [data-testid="stCaptionContainer"] p {{
   white-space: nowrap; overflow: hidden; text-overflow: ellipsis;
 }}
 [data-testid="stSliderTickBar"] {{ display: none; }}
-[class*="st-key-weight-"] [data-testid="stSlider"] [role="slider"] {{ z-index: 1; }}
+[class*="st-key-weight-"] [data-testid="stSlider"] [role="group"] > div > div:first-child {{
+  /* From the middle, where a row counts nothing, and not from the left end. */
+  background: linear-gradient(to right, transparent calc(50% - 1px), currentColor 0 calc(50% + 1px), transparent 0),
+    color-mix(in srgb, currentColor 16%, transparent) !important;
+}}
 [class*="st-key-weight-"] [data-testid="stSlider"] {{ position: relative; padding-bottom: .55rem; }}
 [class*="st-key-weight-"] [data-testid="stSlider"]::before,
 [class*="st-key-weight-"] [data-testid="stSlider"]::after {{
@@ -71,10 +78,10 @@ h1 {{ font-size: clamp(1.45rem, 1.2rem + 1.2vw, 2.1rem) !important; padding: 0 0
   .st-key-pages a p {{ font-size: .72rem; line-height: 1.3; }}
 }}
 @media (max-width: 640px) {{
-  .stMainBlockContainer {{ padding-top: 3.6rem; }}
+  .stMainBlockContainer {{ padding-top: 3.9rem; }}
   .st-key-rows, .st-key-starts {{
     flex-wrap: nowrap !important; overflow-x: auto; scroll-snap-type: x proximity; scrollbar-width: thin;
-    padding-bottom: .4rem;
+    padding: 2px 0 .4rem;
   }}
   .st-key-rows > *, .st-key-starts > * {{ flex: none !important; scroll-snap-align: start; max-width: 88%; }}
   .st-key-rows .st-key-card-add [data-testid="stCaptionContainer"] {{ display: none; }}

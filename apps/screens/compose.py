@@ -121,7 +121,8 @@ def _show_answer(resources: Resources, session: ComposeSession) -> None:
         st.error(plain(fault), icon=":material/error:")
         return
     if hits is None:
-        st.write("Switch on a row to see pictures.")
+        if not question.remarks:
+            st.write("Switch on a row to see pictures.")
         return
     seconds = time.perf_counter() - started
     session.answered(state, hits.keys)
@@ -129,15 +130,25 @@ def _show_answer(resources: Resources, session: ComposeSession) -> None:
     show_look(resources, session, hits)
     items = hit_items(hits, session.before if state.page == 1 else ())
     _show_wall(resources, session, {"items": items, "terms": term_records(hits)})
-    _show_paging(session, len(hits), hits.selected)
+    _show_paging(session, len(hits), _total(session.now, hits))
     show_export(resources, hits, question)
 
 
+def _total(state: QueryState, hits: Hits) -> int:
+    """Return how many results there are on all pages, as far as this one tells: the query's own are left out."""
+    if len(hits) == state.page_size:
+        return hits.selected
+    return hits[-1].rank if hits else (state.page - 1) * state.page_size
+
+
 def _show_summary(session: ComposeSession, hits: Hits, seconds: float) -> None:
+    if not hits and session.now.page > 1:
+        st.info("There are not so many results. Go back a page.", icon=":material/last_page:")
+        return
     if not hits:
         st.info("No picture matches the filters. Take one away to see more.", icon=":material/filter_alt_off:")
         return
-    words = f"Pictures {hits[0].rank:,}–{hits[-1].rank:,} of {hits.selected:,}, best first"
+    words = f"Pictures {hits[0].rank:,}–{hits[-1].rank:,} of {_total(session.now, hits):,}, best first"
     how = f"Answered in {seconds * 1000:.0f} ms."
     if not hits.exact and hits.live is None:
         how += f" Found by the index's codes; the best {hits.rescored:,} were scored exactly."
@@ -206,7 +217,7 @@ def _show_paging(session: ComposeSession, shown: int, selected: int) -> None:
     state = session.now
     if selected <= state.page_size and state.page == 1:
         return
-    pages = -(-selected // state.page_size)
+    pages = max(-(-selected // state.page_size), state.page if shown else 1)
     with st.container(horizontal=True, horizontal_alignment="center", vertical_alignment="center"):
         for label, icon, page, off in (
             ("Previous", ":material/chevron_left:", state.page - 1, state.page == 1),

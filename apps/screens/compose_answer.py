@@ -17,6 +17,7 @@ from tpips_model.errors import AspectError, TpipsError
 __all__ = ["NEAR_DUPLICATE", "Question", "add_command", "ask"]
 
 NEAR_DUPLICATE = 0.98
+FEW_MORE = 0.25
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ def _not_indexed(aspect: Aspect, resources: Resources) -> str:
     )
 
 
+def _looked_at(look: int, count: int) -> int:
+    # Nobody wants to be asked whether the last few shall be looked at too.
+    return count if count <= look * (1 + FEW_MORE) else look
+
+
 def ask(
     resources: Resources,
     question: Question,
@@ -105,6 +111,6 @@ def ask(
         overall_penalty=question.penalty,
         where=filter_text(state.choices, state.where),
         dedupe=NEAR_DUPLICATE if state.collapse else None,
-        live=LiveLook(state.look, progress) if question.live else None,
+        live=LiveLook(_looked_at(state.look, len(resources.searcher)), progress) if question.live else None,
         offset=0 if count is not None else (state.page - 1) * state.page_size,
     )

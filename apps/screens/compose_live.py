@@ -46,7 +46,7 @@ def answer(resources: Resources, question: Question) -> tuple[Question, Hits]:
 
 def show_look(resources: Resources, session: ComposeSession, hits: Hits) -> None:
     """Say which pictures were looked at, and offer to look at more."""
-    if hits.live is None:
+    if hits.live is None or not hits.live.of:
         return
     further = next((look for look in LOOKS if look > session.now.look), None)
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="looked"):

@@ -76,13 +76,12 @@ def _show_aspect(resources: Resources, session: ComposeSession, place: int, row:
         session.change(session.now.with_row(place, replace(session.now.rows[place], aspect=chosen)), redraw=False)
 
     st.selectbox(
-        f"In which sense, row {place + 1}",
+        f"In which sense, row {place + 1}" if place else "In which sense? Choose, or type",
         options,
         options.index(row.aspect),
         key=key,
         on_change=change,
         accept_new_options=True,
-        label_visibility="collapsed",
     )
     try:
         words = explanation(row.aspect)

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageFont
 
 import apps.exports
 from apps.exports import contact_sheet, to_csv, to_zip
@@ -48,9 +48,24 @@ def test_contact_sheet_shows_the_pictures(hits: Hits) -> None:
     number = int(hits[0].key[8:10])
     middle = Image.open(io.BytesIO(picture(number))).convert("RGB")
     left = apps.exports.GAP + apps.exports.CELL // 2
-    found = sheet.getpixel((left, 84 + apps.exports.CELL // 2))
+    found = sheet.getpixel((left, apps.exports.ASKED + 2 * apps.exports.GAP + apps.exports.CELL // 2))
     expected = middle.getpixel((middle.width // 2, middle.height // 2))
     assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) < 40
+
+
+def test_contact_sheet_shows_the_querys_pictures(hits: Hits) -> None:
+    sheet = Image.open(io.BytesIO(contact_sheet(hits)))
+    asked = Image.open(io.BytesIO(picture(3))).convert("RGB")
+    middle = (apps.exports.GAP + 30, apps.exports.GAP + apps.exports.ASKED // 2)
+    expected = asked.resize((1, 1)).getpixel((0, 0))
+    assert max(abs(a - b) for a, b in zip(sheet.getpixel(middle), expected, strict=True)) < 110
+
+
+def test_contact_sheet_has_letters_beyond_ascii() -> None:
+    font = ImageFont.truetype(apps.exports.FONT, 20)
+    unknown = bytes(font.getmask("\uffff"))
+    for letter in "üß×éŁжλ":
+        assert bytes(font.getmask(letter)) not in (unknown, b"")
 
 
 def test_contact_sheet_of_a_picture_that_is_gone(hits: Hits, monkeypatch: pytest.MonkeyPatch) -> None:
