@@ -11,6 +11,7 @@ import typer
 
 from indexer.commands.data_root import DataRoots, given_data_root
 from tpips_model.errors import TpipsError
+from tpips_model.extras import install_extra
 from tpips_model.terminal import run_command
 
 __all__ = ["main"]
@@ -47,7 +48,7 @@ def run(
     try:
         from apps.app_server import CONFIG, LOCAL_HOSTS, make_app, shared_resources
     except ImportError as error:
-        raise TpipsError(f"the app needs {error.name}: pip install 'tpips-retrieval[app]'") from error
+        raise TpipsError(f"the app needs {error.name}: {install_extra('app')}") from error
     from apps.app_settings import AppSettings
     from apps.free_port import check_port_free
 

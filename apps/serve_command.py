@@ -15,6 +15,7 @@ from indexer import IndexDirectory
 from indexer.commands.data_root import DataRoots, given_data_root
 from search.live.look import MAX_LOOKED_AT
 from tpips_model.errors import TpipsError
+from tpips_model.extras import install_extra
 from tpips_model.terminal import run_command
 
 __all__ = ["app", "main"]
@@ -79,8 +80,7 @@ def serve(
         from apps.server.connection import Connection
     except ImportError as error:
         raise TpipsError(
-            f"tpips-serve needs packages that are not installed ({error}); install them with: "
-            "pip install 'tpips-retrieval[serve]'"
+            f"tpips-serve needs packages that are not installed ({error}); install them with: {install_extra('serve')}"
         ) from error
     key = _api_key(api_key_file)
     settings = ServerSettings(

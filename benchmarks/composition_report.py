@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.composition_entrants import OURS
+from tpips_model.extras import install_extra
 
 __all__ = ["markdown", "write_plot"]
 
@@ -89,7 +90,7 @@ def write_plot(rows: Sequence[Row], path: Path) -> None:
         from matplotlib.figure import Figure
         from matplotlib.ticker import LogLocator, NullFormatter
     except ModuleNotFoundError as error:
-        raise SystemExit('--plot needs matplotlib; run: pip install "tpips-retrieval[plot]"') from error
+        raise SystemExit(f"--plot needs matplotlib: {install_extra('plot')}") from error
 
     full = [row for row in rows if row["case"] in PLOTTED]
     size = max((row["items"], row["asked"]) for row in full)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from indexer import IndexDirectoryError
 from search.terms import QueryError
 from tpips_model.errors import AspectError, ImageError, ModelError, TpipsError
+from tpips_model.extras import install_extra
 
 if TYPE_CHECKING:
     import httpx
@@ -54,7 +55,7 @@ class Transport:
         except ImportError as error:
             raise RemoteError(
                 f"the client needs packages that are not installed ({error}); install them with: "
-                "pip install 'tpips-retrieval[serve]'"
+                f"{install_extra('serve')}"
             ) from error
         try:
             parsed = httpx.URL(url)

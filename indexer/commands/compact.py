@@ -60,4 +60,8 @@ def _changed(done: Compaction) -> str:
         return "nothing to compact"
     if done.written == done.replaced:  # each by itself, without what was removed from it
         return f"wrote {counted(done.written, 'part')} anew"
-    return f"{counted(done.replaced, 'part')} became {done.written:,}"
+    left = len(done.index.manifest.parts) - done.written
+    others = (
+        f", {left:,} {'was' if left == 1 else 'were'} left as {'it was' if left == 1 else 'they were'}" if left else ""
+    )
+    return f"{counted(done.replaced, 'part')} became {done.written:,}{others}"

@@ -13,6 +13,7 @@ from indexer.engines.messages import Answer, Died, Order
 from indexer.engines.protocol import MakeEmbedder
 from indexer.engines.threads import cores, threads_each
 from indexer.engines.worker import serve
+from tpips_model.extras import install_extra
 
 __all__ = ["RayPool"]
 
@@ -127,9 +128,7 @@ def _import_ray() -> Any:
         import ray
         import ray.exceptions
     except ImportError as error:
-        raise BuildError(
-            "--engine ray needs Ray, which is not installed; install it: pip install 'tpips-retrieval[distributed]'"
-        ) from error
+        raise BuildError(f"--engine ray needs Ray, which is not installed: {install_extra('distributed')}") from error
     return ray
 
 

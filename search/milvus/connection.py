@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from search.milvus.address import MilvusAddress, MilvusError
+from tpips_model.extras import install_extra
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
@@ -67,9 +68,7 @@ class MilvusConnection:
         try:
             import pymilvus
         except ImportError as error:
-            raise MilvusError(
-                f"{address} needs pymilvus; install it with: pip install 'tpips-retrieval[milvus]'"
-            ) from error
+            raise MilvusError(f"{address} needs pymilvus: {install_extra('milvus')}") from error
         # They log each error that they raise, with a traceback.
         for name in ("pymilvus", "milvus_lite"):
             logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -15,6 +15,7 @@ from apps.query_state import MAX_ROWS, History, PictureRef, QueryRow, QueryState
 from apps.resources import Resources
 from apps.screens.compose import acted_on
 from apps.screens.compose_export import link
+from apps.screens.compose_filters import example_filter
 from indexer import IndexDirectory
 from search import Searcher
 from tests.fixtures.app_gallery import COUNT, STYLES
@@ -200,3 +201,9 @@ def test_links_name_repeated_parameters() -> None:
     assert link(state, "http://x/") == "http://x/?" + urlencode(
         {"image": "key:a b.jpg", "aspect": "mood", "weight": "-0.5"}
     )
+
+
+def test_the_example_of_a_filter_is_one_of_this_index(app_gallery: Path) -> None:
+    searcher = Searcher.open(app_gallery)
+    for facets in (facets_of(searcher.index), facets_of(searcher.index)[1:], ()):
+        assert len(searcher.query([("picture 03.png", "brushwork")], where=example_filter(facets))) >= 0

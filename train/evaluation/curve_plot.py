@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tpips_model.errors import TpipsError
+from tpips_model.extras import install_extra
 from train.evaluation.figures import Curve
 
 __all__ = ["PlotError", "check_plot", "plot_curves"]
@@ -27,7 +28,7 @@ def check_plot(path: Path) -> None:
     if path.suffix.lower() not in SUFFIXES:
         raise PlotError(f"cannot plot to {path}; give a file that ends in {', '.join(SUFFIXES)}")
     if find_spec("matplotlib") is None:
-        raise PlotError("--plot needs matplotlib, which is not installed: pip install 'tpips-retrieval[plot]'")
+        raise PlotError(f"--plot needs matplotlib, which is not installed: {install_extra('plot')}")
 
 
 def plot_curves(curves: Sequence[Curve], path: Path) -> None:
