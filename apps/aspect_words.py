@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tpips_model.aspects import Aspect
+from tpips_model.remarks import remark_on
 
-__all__ = ["explanation"]
+__all__ = ["explained_by", "explanation"]
 
 EXPLANATIONS = {
     "overall": "Alike in everything at once.",
@@ -42,3 +43,16 @@ def explanation(aspect: str | Aspect) -> str:
     """
     known = Aspect.of(aspect)
     return EXPLANATIONS.get(known.slug, f"Alike in {known.text} alone.")
+
+
+def explained_by(model: str, aspect: str | Aspect) -> str:
+    """Return what a user should know of an aspect: that the model can only guess at its words, or what it looks at.
+
+    Args:
+        model: The name of the index's model.
+        aspect: The aspect.
+
+    Raises:
+        AspectError: It is no aspect.
+    """
+    return remark_on(model, aspect) or explanation(aspect)

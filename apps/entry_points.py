@@ -1,12 +1,16 @@
 """The commands ``tpips-index``, ``tpips-app`` and ``tpips-serve``; their libraries are imported where they run.
 
-Importing them takes a second or two, in which Ctrl-C would print a traceback otherwise.
+Importing them takes a second or two. An exception that Ctrl-C raises meanwhile may arrive anywhere, and as another one;
+so until the command itself runs, and once it has ended, Ctrl-C ends the process at once.
 """
 
 from __future__ import annotations
 
-import sys
+import atexit
+import os
+import signal
 from importlib import import_module
+from types import FrameType
 
 __all__ = ["app", "index", "serve"]
 
@@ -30,9 +34,14 @@ def serve() -> None:
 
 
 def _run(module: str) -> None:
-    try:
-        main = import_module(module).main
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
-    main()
+    # Where Ctrl-C is ignored, as behind nohup, it stays so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+        # While Python takes itself down no handler runs, and the signal would kill what has done its work.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    import_module(module).main()  # which has Ctrl-C raise KeyboardInterrupt for as long as the command runs
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(_INTERRUPTED)

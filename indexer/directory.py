@@ -16,7 +16,7 @@ from indexer.columns import ERROR_SCHEMA, LedgerLine, concat_items
 from indexer.file_checks import check_file, check_part, mapped_array, read_parquet, removed_rows
 from indexer.file_names import items_file, vectors_file
 from indexer.given_path import resolved_path
-from indexer.item_files import DataRoot, data_roots, item_bytes, item_path
+from indexer.item_files import DataRoot, check_given_roots, data_roots, item_bytes, item_path
 from indexer.manifest import IndexDirectoryError, Manifest, PartRecord
 from indexer.manifest_file import MANIFEST_FILE, manifest_version, read_manifest
 from indexer.readers import EpochLock
@@ -72,7 +72,7 @@ class IndexDirectory:
         Args:
             path: The index directory.
             data_root: Where the pictures are now, if not where the manifest says; for an index of several sources also
-                a mapping from their prefixes.
+                a mapping from their prefixes. It must be there, while the manifest's folder may be away.
             verify: Also compute every file's checksum, which reads the whole index.
             known: The same index as it was opened before; what has not changed since is not checked again.
             hold: Whether files that a writer supersedes stay for as long as this object lives. A writer does not hold
@@ -80,7 +80,7 @@ class IndexDirectory:
 
         Raises:
             IndexDirectoryError: There is no index, it is of a newer format version, or a file is missing, truncated
-                or holds another number of rows than the manifest says.
+                or holds another number of rows than the manifest says; or ``data_root`` is no folder.
         """
         folder = resolved_path(path, what="the index", kind=IndexDirectoryError)
         while True:
@@ -100,6 +100,8 @@ class IndexDirectory:
                     check_file(folder / name, record, verify=verify)
                 check_part(folder, part, manifest)
         roots = data_roots(folder, manifest.sources, data_root)
+        if known is None:  # an index that is open stays so when its pictures are taken away
+            check_given_roots(data_root)
         return cls(folder, manifest, roots, lock=lock, version=version, given_root=data_root)
 
     @classmethod

@@ -12,7 +12,7 @@ from indexer.manifest import IndexDirectoryError, SourceRecord
 from indexer.source_number import split_number
 from indexer.stored_bytes import PictureReadError, read_item, turned_as_stored
 
-__all__ = ["DataRoot", "data_roots", "item_bytes", "item_path"]
+__all__ = ["DataRoot", "check_given_roots", "data_roots", "item_bytes", "item_path"]
 
 DataRoot = str | os.PathLike[str] | Mapping[str, str | os.PathLike[str]]
 
@@ -41,6 +41,21 @@ def data_roots(index: Path, sources: Sequence[SourceRecord], given: DataRoot | N
             )
     roots = (moved.get(source.prefix, index / source.root) for source in sources)
     return tuple(resolved_path(root, what="the data root", kind=IndexDirectoryError) for root in roots)
+
+
+def check_given_roots(given: DataRoot | None) -> None:
+    """Refuse a folder that was given as a data root and is not there; one that the manifest names may be away.
+
+    Raises:
+        IndexDirectoryError: It is no folder.
+    """
+    if given is None:
+        return
+    for root in given.values() if isinstance(given, Mapping) else (given,):
+        if not resolved_path(root, what="the data root", kind=IndexDirectoryError).is_dir():
+            raise IndexDirectoryError(
+                f"the data root {os.fspath(root)!r} is no folder; give the one that the pictures are in now"
+            )
 
 
 def item_path(roots: Sequence[Path], row: Mapping[str, Any]) -> Path:

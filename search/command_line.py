@@ -23,6 +23,7 @@ from search.page import write_page
 from search.searcher import Searcher
 from search.term_text import parse_term_text
 from tpips_model.progress_bar import ProgressBar
+from tpips_model.remarks import remarks_on
 from tpips_model.terminal import printable, run_command
 
 __all__ = ["app", "main"]
@@ -132,6 +133,8 @@ def query(
             nprobe=nprobe,
             live=look,
         )
+    for remark in remarks_on(searcher.index.manifest.model.name, [asked.aspect for asked in hits.terms]):
+        typer.echo(f"note: {printable(remark)}", err=True)
     if html is not None:
         write_page(hits, html)
     if as_json:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from indexer import IndexDirectory, IndexDirectoryError
-from indexer.item_files import DataRoot
+from indexer.item_files import DataRoot, check_given_roots
 from search.answer import make_page
 from search.device.choice import chosen_devices
 from search.hits import Hits
@@ -94,6 +94,7 @@ class Searcher:
         if is_milvus_address(path):
             if device not in (None, "cpu"):
                 raise MilvusError("where Milvus computes is the server's choice; leave out the device")
+            check_given_roots(data_root)
             index = MilvusIndex.open(str(path), data_root=data_root)
         else:
             index = IndexDirectory.open(path, data_root=data_root)

@@ -13,7 +13,7 @@ from tpips_model.errors import ModelError
 __all__ = ["BUNDLED_MODELS", "load_embedder", "load_model"]
 
 # name -> "module:function"; the module is imported only when its model is asked for, since it brings torch.
-BUNDLED_MODELS = {"mini": "tpips_model.mini:load"}
+BUNDLED_MODELS = {"mini": "tpips_model.mini.embedder:load"}
 # What may follow a name after "?", and how it is read.
 NAME_OPTIONS = {"revision": str, "dtype": str, "min_pixels": int, "max_pixels": int}
 

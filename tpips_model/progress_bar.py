@@ -20,7 +20,7 @@ class ProgressBar(tqdm):
     """A tqdm bar that writes whole lines, and few of them, where its output is no terminal.
 
     A line is written every ``LINE_SECONDS``, with the rate and the clock time of the end, and one when the bar is
-    closed, unless the bar leaves nothing behind (``leave=False``).
+    closed, unless nothing was done or the bar leaves nothing behind (``leave=False``).
 
     Args:
         arguments: As of tqdm.
@@ -87,7 +87,7 @@ class ProgressBar(tqdm):
         """End the bar; a log gets its last line."""
         if self._in_log and not self.disable:
             self._closing = True
-            if self.leave:
+            if self.leave and self.n > self.initial:
                 self.display()
             self.sp = None  # what tqdm writes at the end is for a terminal
         super().close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import atexit
+import os
+import signal
+from types import FrameType
 
 __all__ = ["main"]
 
@@ -12,13 +15,18 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run the command; a fault of the user's is one line on standard error and exit status 1."""
-    try:
-        from tpips_model.terminal import run_command
-        from train.commands import app
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
-    run_command(app)
+    # As in apps.entry_points, which train does not import: until the command runs, and once it has ended.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    from train.commands import main as run
+
+    run()  # which has Ctrl-C raise KeyboardInterrupt for as long as the command runs
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(_INTERRUPTED)
 
 
 if __name__ == "__main__":

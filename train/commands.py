@@ -12,13 +12,14 @@ import typer
 from rich.console import Console
 
 from tpips_model.progress_bar import ProgressBar
+from tpips_model.terminal import run_command
 from train.convert import convert
 from train.data_command import app as data_app
 from train.evaluation_command import evaluation_command
 from train.sweep_command import sweep
 from train.trainer_command import presets, run
 
-__all__ = ["app"]
+__all__ = ["app", "main"]
 
 app = typer.Typer(
     name="tpips-train",
@@ -108,6 +109,11 @@ def mini_eval(
     if json_file:
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.write_text(json.dumps(evaluation.to_json(), indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run the command; a fault of the user's is one line on standard error and exit status 1."""
+    run_command(app)
 
 
 def _progress_bars(stack: ExitStack) -> Callable[[str, int, int], None]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from apps.aspect_words import explanation
+from apps.aspect_words import explained_by
 from apps.compose_session import ComposeSession
 from apps.page_style import HUES, picture_html, plain
 from apps.query_state import MAX_ROWS, PictureRef, QueryRow
@@ -84,7 +84,7 @@ def _show_aspect(resources: Resources, session: ComposeSession, place: int, row:
         accept_new_options=True,
     )
     try:
-        words = explanation(row.aspect)
+        words = explained_by(resources.searcher.index.manifest.model.name, row.aspect)
     except AspectError as error:
         words = str(error)
     st.caption(plain(words))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -35,7 +36,13 @@ from tpips_model.loading import load_embedder
 __all__ = ["build"]
 
 
-def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engine | None = None) -> BuildSummary:
+def build(
+    config: BuildConfig,
+    *,
+    embedder: Embedder | None = None,
+    engine: Engine | None = None,
+    on_accepted: Callable[[], object] | None = None,
+) -> BuildSummary:
     """Build an index, or what is missing from one; a build stopped anywhere goes on where it was.
 
     Parts that are there already get the aspects they lack; then the pictures that are not indexed yet get all
@@ -47,6 +54,7 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engi
         embedder: The model; by default ``load_embedder`` loads the one that ``config`` names. Several workers are each
             sent a copy.
         engine: Embeds, and stays open, so that several builds load the model once; by default that of ``config``.
+        on_accepted: Called once it is known that the data and the index can be used, before anything long begins.
 
     Raises:
         SourceError: There are no pictures where ``config.data`` says.
@@ -62,6 +70,8 @@ def build(config: BuildConfig, *, embedder: Embedder | None = None, engine: Engi
         raise BuildError(f"there is no index at {out} yet; say with --data where the pictures are")
     with output_folder(out) as before:
         work = _prepare(config, out, before)
+        if on_accepted is not None:
+            on_accepted()
         with _engine(config, before, embedder, engine) as opened:
             manifest = _first_manifest(work, before, opened.model)
             state = picture_state(before) if before is not None else PictureState((), ())

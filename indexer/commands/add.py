@@ -12,6 +12,7 @@ from indexer.building.build_config import BuildConfig
 from indexer.commands.build import build_lines
 from indexer.commands.build_options import BatchSize, Progress, ShardSize
 from indexer.commands.interruption import interruptible
+from indexer.commands.word_remarks import tell_word_remarks
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
@@ -51,6 +52,7 @@ def add(
         progress=progress,
     )
     with interruptible():
+        tell_word_remarks(config)
         summary = build_index(config)
     for line in build_lines(summary, folder):
         typer.echo(line)

@@ -26,6 +26,7 @@ from indexer.commands.build_options import (
 )
 from indexer.commands.default_index import chosen_index
 from indexer.commands.interruption import interruptible
+from indexer.commands.word_remarks import tell_word_remarks
 from indexer.directory import MANIFEST_FILE
 from indexer.sources.folder import DEFAULT_SHARD_SIZE
 from tpips_model.counted import counted
@@ -80,9 +81,12 @@ def build(
     For example: tpips-index build --aspect brushwork --data wikiart
     """
     index = chosen_index(data, out)
-    if out is None:
-        there = (index / MANIFEST_FILE).exists()
-        typer.echo(f"{'going on with' if there else 'making'} the index {index} (--out gives another place)")
+    begun = "going on with" if (index / MANIFEST_FILE).exists() else "making"
+
+    def tell_index() -> None:
+        if out is None:
+            typer.echo(f"{begun} the index {index} (--out gives another place)")
+
     config = BuildConfig(
         out=index,
         data=data,
@@ -102,7 +106,8 @@ def build(
         thumbnails=thumbnails,
     )
     with interruptible():
-        summary = build_index(config)
+        tell_word_remarks(config)
+        summary = build_index(config, on_accepted=tell_index)
     for line in build_lines(summary, index):
         typer.echo(line)
 

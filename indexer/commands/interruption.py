@@ -9,14 +9,22 @@ import typer
 
 from tpips_model.terminal import INTERRUPTED
 
-__all__ = ["interruptible"]
+__all__ = ["NOTHING_CHANGED", "interruptible"]
+
+_GOES_ON = "what is finished is kept, and the same command goes on from there"
+# Of a command that only looks.
+NOTHING_CHANGED = "nothing was changed"
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """End the command with one line when the block is interrupted."""
+def interruptible(left: str = _GOES_ON) -> Iterator[None]:
+    """End the command with one line when the block is interrupted.
+
+    Args:
+        left: What is then true of the work.
+    """
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
+        typer.echo(f"interrupted; {left}", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -26,7 +26,8 @@ from indexer.commands.build_options import (
     Thumbnails,
 )
 from indexer.commands.default_index import chosen_index
-from indexer.commands.interruption import interruptible
+from indexer.commands.interruption import NOTHING_CHANGED, interruptible
+from indexer.commands.word_remarks import tell_word_remarks
 from indexer.directory import IndexDirectoryError, read_manifest
 from indexer.given_path import given_path
 from indexer.planning.plan import plan_build
@@ -81,7 +82,7 @@ def plan(
         read_manifest(index)
     else:
         index = chosen_index(data, out)
-    with interruptible():
+    with interruptible(NOTHING_CHANGED):
         build = BuildConfig(
             out=index,
             data=data,
@@ -97,6 +98,7 @@ def plan(
             thumbnails=thumbnails,
             progress=progress,
         )
+        tell_word_remarks(build)
         found = plan_build(PlanConfig(build, sample=sample))
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(found), indent=1, ensure_ascii=False))

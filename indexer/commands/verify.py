@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.commands.data_root import DataRoots, given_data_root
-from indexer.commands.interruption import interruptible
+from indexer.commands.interruption import NOTHING_CHANGED, interruptible
 from indexer.verifying.verify import Verification, VerifyConfig
 from indexer.verifying.verify import verify as verify_index
 from tpips_model.terminal import printable
@@ -58,7 +58,7 @@ def verify(
         tolerance=tolerance,
         progress=progress,
     )
-    with interruptible():
+    with interruptible(NOTHING_CHANGED):
         found = verify_index(config)
     if as_json:
         record = {**dataclasses.asdict(found), "ok": found.ok}

@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from tpips_model.terminal import began_as_interrupt
+
 __all__ = ["MAX_FAILURES", "Check", "Faults", "NotCheckedError", "found_check", "run_check"]
 
 # Of one check; beyond, they are counted.
@@ -58,6 +60,8 @@ def run_check(name: str, look: Callable[[], Faults]) -> Check:
         if not failed:
             return Check(name, "not checked", told)
     except Exception as error:  # whatever a library makes of a damaged file
+        if began_as_interrupt(error):
+            raise
         failed += 1
         found.append(str(error) or type(error).__name__)
         told = "broke off"

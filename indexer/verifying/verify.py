@@ -8,7 +8,7 @@ from pathlib import Path
 
 from indexer.directory import IndexDirectory
 from indexer.given_path import resolved_path
-from indexer.item_files import DataRoot, data_roots
+from indexer.item_files import DataRoot, check_given_roots, data_roots
 from indexer.manifest import IndexDirectoryError
 from indexer.manifest_file import read_manifest
 from indexer.readers import EpochLock
@@ -81,7 +81,7 @@ def verify(config: VerifyConfig, *, embedder: Embedder | None = None) -> Verific
         embedder: The model; by default ``load_embedder`` loads it.
 
     Raises:
-        IndexDirectoryError: There is no index, or its manifest cannot be read.
+        IndexDirectoryError: There is no index, its manifest cannot be read, or the data root given is no folder.
         ModelError: The model that ``config`` names cannot be loaded.
     """
     stored = StoredIndex(_opened(config), progress=config.progress)
@@ -105,7 +105,9 @@ def _opened(config: VerifyConfig) -> IndexDirectory:
         lock = EpochLock.take(folder, manifest.epoch)
         # Its files may have been deleted before the lock was taken, but not if this is still the epoch.
         if read_manifest(folder).epoch == manifest.epoch:
-            return IndexDirectory(folder, manifest, data_roots(folder, manifest.sources, config.data_root), lock=lock)
+            roots = data_roots(folder, manifest.sources, config.data_root)
+            check_given_roots(config.data_root)
+            return IndexDirectory(folder, manifest, roots, lock=lock)
 
 
 def _model_check(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.aspect_words import explained_by
 from apps.compose_session import ComposeSession
 from apps.filter_choices import FilterChoice, facets_of, filter_text
 from apps.query_state import MAX_ROWS, History, PictureRef, QueryRow, QueryState, state_from_params
@@ -207,3 +208,9 @@ def test_the_example_of_a_filter_is_one_of_this_index(app_gallery: Path) -> None
     searcher = Searcher.open(app_gallery)
     for facets in (facets_of(searcher.index), facets_of(searcher.index)[1:], ()):
         assert len(searcher.query([("picture 03.png", "brushwork")], where=example_filter(facets))) >= 0
+
+
+def test_words_that_the_model_can_only_guess_at_are_told() -> None:
+    assert explained_by("mini", "color palette") == "The same colors, in like amounts."
+    assert "does not know the word 'qwrtzk'" in explained_by("mini", "qwrtzk")
+    assert explained_by("another model", "qwrtzk") == "Alike in qwrtzk alone."

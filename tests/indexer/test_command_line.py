@@ -175,6 +175,21 @@ def test_an_interrupted_build_says_that_it_can_go_on_and_info_names_the_command(
     assert json.loads(command("info", data.parent / "index", "--json").stdout)["complete_with"] is None
 
 
+@pytest.mark.parametrize(("name", "place"), [("verify", "verify.verify_index"), ("plan", "plan.plan_build")])
+def test_what_only_looks_says_when_interrupted_that_nothing_was_changed(
+    data: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+) -> None:
+    build(data)
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"indexer.commands.{place}", interrupt)
+    index = data.parent / "index"
+    stopped = command(name, index, *(["--data", data] if name == "plan" else []))
+    assert (stopped.exit_code, stopped.stderr) == (130, "interrupted; nothing was changed\n")
+
+
 def test_control_c_ends_the_program_with_130(data: Path) -> None:
     program = (
         "import os, signal, indexer.building.build, indexer.command_line as c\n"

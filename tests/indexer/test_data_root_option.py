@@ -14,6 +14,7 @@ from indexer.building.build_config import BuildConfig
 from indexer.command_line import app
 from indexer.commands.data_root import given_data_root
 from indexer.directory import IndexDirectory, IndexDirectoryError
+from indexer.verifying.verify import VerifyConfig, verify
 from tests.fixtures.indices import StubEmbedder
 from tests.fixtures.picture_folders import write_pictures
 
@@ -57,6 +58,29 @@ def test_of_several_places_for_one_source_none_is_taken_silently(moved: Path, tm
         assert "its sources: '', 'more', 'a=b'" in str(unknown.exception)
 
 
+def test_a_folder_that_is_not_there_is_refused_wherever_it_is_given(moved: Path, tmp_path: Path) -> None:
+    now = tmp_path / "now"
+    (tmp_path / "file").write_text("")
+    for name in ("verify", "thumbnails"):
+        for given in ("nosuch", "more=nosuch", f"more={tmp_path / 'file'}"):
+            refused = command(name, moved, "--data-root", given)
+            assert isinstance(refused.exception, IndexDirectoryError)
+            folder = given.removeprefix("more=")
+            assert f"--data-root {given!r}: there is no folder {folder!r}; give the one" in str(refused.exception)
+    for root in (now / "gone", {"": now / "data", "more": now / "gone"}):
+        with pytest.raises(IndexDirectoryError, match=r"the data root '.*gone' is no folder; give the one that"):
+            IndexDirectory.open(moved, data_root=root)
+        with pytest.raises(IndexDirectoryError, match=r"the data root '.*gone' is no folder; give the one that"):
+            verify(VerifyConfig(moved, data_root=root, use_model=False, progress=False))
+
+
+def test_an_index_opens_without_its_pictures_and_stays_open_when_they_go(moved: Path, tmp_path: Path) -> None:
+    assert len(IndexDirectory.open(moved).data_roots) == 3
+    opened = IndexDirectory.open(moved, data_root=tmp_path / "now/data")
+    os.rename(tmp_path / "now/data", tmp_path / "unplugged")
+    assert opened.reopened().data_root == tmp_path / "now/data"
+
+
 def test_prefix_and_folder_are_told_apart_by_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x=y").mkdir()
     (tmp_path / "y").mkdir()
@@ -69,14 +93,15 @@ def test_prefix_and_folder_are_told_apart_by_what_is_there(tmp_path: Path, monke
         (f"a=b={place}/y", {"a=b": tmp_path / "y"}),
         (f"={place}/x=y", {"": tmp_path / "x=y"}),
         ("more=~/y", {"more": tmp_path / "y"}),
-        ("more=/not/here", {"more": Path("/not/here")}),
-        ("/not/here", {"": Path("/not/here")}),
+        ("more/=~/y", {"more": tmp_path / "y"}),
+        ("a/b/=~/y", {"a/b": tmp_path / "y"}),
+        ("/=~/y", {"/": tmp_path / "y"}),
     ):
         assert given_data_root([text]) == expected, text
     for text in ("", "more=", "="):
         with pytest.raises(IndexDirectoryError, match="names no folder; give FOLDER or PREFIX=FOLDER"):
             given_data_root([text])
     with pytest.raises(IndexDirectoryError, match="says twice where the pictures whose keys begin with 'more' are"):
-        given_data_root([f"more={place}", "more=/other"])
+        given_data_root([f"more={place}", f"more/={place}/y"])
     with pytest.raises(IndexDirectoryError, match=r"--data-root .* cannot be used"):
         given_data_root(["more=\0"])

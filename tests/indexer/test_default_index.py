@@ -55,7 +55,28 @@ def command(*arguments: object) -> Result:
         ("https://me:secret@example.org/cats/0.tar?X-Amz-Signature=1f", "0-index"),
         ("webdataset:https://example.org/cats/{0..9}.tar", "cats-index"),
         ("/", "pictures-index"),
-        ("folder:a\nb", "a\\nb-index"),
+        ("folder:a\nb", "a-b-index"),
+        ("hf:..", "hf-index"),
+        ("hf:huggan/..?split=test", "huggan-test-index"),
+        ("hf:", "hf-index"),
+        ("https://x.org/..", "x.org-index"),
+        ("https://x.org:80/./", "x.org-80-index"),
+        ("https://", "pictures-index"),
+        ("https://x.org/a%3Ftoken=SECRET", "a-index"),
+        ("https://x.org/a%253ftoken=SECRET", "a-index"),
+        ("https://x.org/a;jsessionid=SECRET", "a-index"),
+        ("https://x.org/a%3bjsessionid=SECRET.tar", "a-index"),
+        ("https://x.org/a.tar.gz%23SECRET", "a-index"),
+        ("https://x.org/%3Ftoken=SECRET", "x.org-index"),
+        ("webdataset:https://x.org/c%2F..%2Fd.tar", "c-..-d-index"),
+        ("a;jsessionid=SECRET", "a-index"),
+        ("wikiart:~/Été %3Ftoken=SECRET", "Été-index"),
+        ("folder:-rf", "rf-index"),
+        ("folder:.cache", "cache-index"),
+        ("folder:चित्र 2024", "चित्र 2024-index"),
+        ("folder:" + "x" * 300, "x" * 60 + "-index"),
+        ("hf:me/" + "x" * 300 + "?split=" + "y" * 300, "x" * 60 + "-index"),
+        ("https://x.org/" + "%E7%8C%AB" * 200 + ".tar", "猫" * 60 + "-index"),
     ],
 )
 def test_the_name_is_that_of_the_data(data: str, name: str) -> None:
@@ -64,9 +85,10 @@ def test_the_name_is_that_of_the_data(data: str, name: str) -> None:
 
 
 def test_a_folder_whose_name_looks_like_a_pattern_or_a_file_keeps_it(here: Path) -> None:
-    for name in ("[red]", "summer.csv"):
+    for name, index in (("[red]", "red"), ("summer.csv", "summer.csv"), ("C#; 50%3F off", "C- 50-3F off")):
         (here / name).mkdir()
-        assert default_index(name) == Path(f"{name}-index")
+        assert default_index(name) == Path(f"{index}-index")
+    assert default_index("webdataset:C#; 50%3F off/{0..9}.tar") == Path("C- 50-3F off-index")
 
 
 def test_the_same_command_goes_on_with_the_same_index(here: Path) -> None:
@@ -88,6 +110,22 @@ def test_pictures_of_the_current_folder_are_indexed_without_the_index_in_it(here
     for _ in range(2):
         assert command("build", "--data", ".", "--thumbnails", 32).exit_code == 0
     assert IndexDirectory.open(here / "here-index").live_count == 3
+
+
+def test_nothing_is_said_of_an_index_before_the_data_are_accepted(here: Path) -> None:
+    for data in ("demo?x=1", "nosuch", "https://x.org/..", "hf:.."):
+        refused = command("build", "--data", data)
+        assert isinstance(refused.exception, SourceError)
+        assert refused.output == ""
+    assert list(here.iterdir()) == []
+
+
+def test_a_name_that_no_folder_can_have_is_shortened(here: Path) -> None:
+    longest = "x" * 250
+    write_pictures(here / longest, 1)
+    made = command("build", "--data", longest)
+    assert made.exit_code == 0, made.output
+    assert IndexDirectory.open(here / f"{'x' * 60}-index").live_count == 1
 
 
 def test_what_is_in_the_way_is_left_alone(here: Path) -> None:

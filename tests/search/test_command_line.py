@@ -38,6 +38,18 @@ def test_a_key_cannot_command_the_terminal(tmp_path: Path) -> None:
     assert "[red]plain[/red]" in printed
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_guess_of_the_bundled_model_is_told_beside_the_answer(tmp_path: Path, more: tuple[str, ...]) -> None:
+    vectors = np.eye(2, dtype=np.float32)
+    index = write_index(tmp_path / "index", {"overall": vectors, "Farbe": vectors}, model_name="mini")
+    asked = ["--term", "picture-000000:Farbe", "--term", "picture-000001:farbe", "--term", "picture-000001:overall"]
+    result = CliRunner().invoke(app, ["query", str(index), *asked, *more])
+    assert result.exit_code == 0, result.output
+    told = "note: mini does not know the word 'Farbe' (it reads English): what it finds by it is a guess\n"
+    assert result.stderr == told
+    assert "note: mini" not in result.stdout
+
+
 def test_json_and_files(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("search.query_embedder.load_embedder", lambda name: StubEmbedder())
     path = gallery / "gallery" / "000004.png"

@@ -193,6 +193,26 @@ def test_the_command_tells_groups_and_bytes(index: Path) -> None:
     assert both.exit_code == 2
 
 
+def test_pictures_that_are_away_are_told_whether_or_not_any_would_have_been_read(tmp_path: Path, index: Path) -> None:
+    told = command("duplicates", index, "--no-progress").output
+    assert "no folder" not in told
+    bare = write_index(tmp_path / "bare", {"overall": unit(np.eye(3, DIM))}, pictures=[b"a", b"bb", b"ccc"])
+    for one, unread in ((index, "5 could not be read, so their bytes were not compared"), (bare, "")):
+        (one / "gallery").rename(tmp_path / f"{one.name} now")
+        away = f"no folder {one / 'gallery'}: no picture in it can be read, and those of different sizes were"
+        told = command("duplicates", one, "--no-progress").stdout
+        assert "of the same bytes: 0 groups" in told
+        assert away in told
+        assert unread in told
+        keys = command("duplicates", one, "--no-progress", "--keys-only")
+        assert away in keys.stderr
+        assert "no folder" not in keys.stdout
+        record = json.loads(command("duplicates", one, "--no-progress", "--json").stdout)
+        assert (record["away"], record["compared"]) == ([str(one / "gallery")], 0)
+        found = command("duplicates", one, "--no-progress", "--data-root", tmp_path / f"{one.name} now").output
+        assert "no folder" not in found
+
+
 def test_json_is_for_machines(index: Path) -> None:
     record = json.loads(command("duplicates", index, "--json", "--no-progress").output)
     assert record["identical"]["found"][0]["keys"] == ["картина 3", "картина 20", "картина 50"]
@@ -221,7 +241,7 @@ def test_keys_that_hold_line_breaks_are_never_taken_for_two(tmp_path: Path) -> N
     index = write_index(tmp_path / "index", {"overall": vectors}, keys=keys)
     with pytest.raises(AssertionError, match="give --null here and to tpips-index remove"):
         command("duplicates", index, "--keys-only", "--no-progress")
-    told = command("duplicates", index, "--keys-only", "--null", "--no-progress").output
+    told = command("duplicates", index, "--keys-only", "--null", "--no-progress").stdout
     assert told == "c\nb\0"
     (tmp_path / "keys").write_bytes(told.encode())
     assert "removed 1 image" in command("remove", index, "--keys-from", tmp_path / "keys", "--null").output

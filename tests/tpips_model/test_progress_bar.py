@@ -61,6 +61,16 @@ def test_a_log_gets_one_line_of_what_is_short_and_none_of_what_leaves_nothing(cl
         assert quiet.getvalue() == ""
 
 
+def test_a_log_gets_no_line_of_what_had_nothing_to_do(clock: list[float]) -> None:
+    for options in ({"total": 0}, {"total": 5}, {}, {"total": 9, "initial": 4}):
+        log = io.StringIO()
+        with ProgressBar(desc="compacting", unit=" images", file=log, **options):
+            clock[0] += 2
+        assert log.getvalue() == ""
+    assert list(ProgressBar([], "reading", 0, file=log)) == []
+    assert log.getvalue() == ""
+
+
 def test_two_bars_at_once_in_a_log_do_not_move_its_cursor(clock: list[float]) -> None:
     log = io.StringIO()
     with ProgressBar(total=2, desc="outer", file=log) as outer, ProgressBar(total=2, desc="inner", file=log) as inner:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.judgements import vote_record, write_lines, write_triplets
 from tests.fixtures.picture_folders import picture_bytes
-from train.command_line import main
+from train.commands import main
 from train.judgements import load_judgements
 
 Run = Callable[..., tuple[str, str]]

@@ -15,7 +15,7 @@ import pytest
 
 from tests.fixtures.judgements import write_bapps, write_lines, write_nights, write_triplets
 from tests.fixtures.qwen import make_backbone
-from train.command_line import main
+from train.commands import main
 
 Run = Callable[..., tuple[str, str]]
 

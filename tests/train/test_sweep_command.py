@@ -13,7 +13,7 @@ from tests.fixtures.judgements import write_triplets
 from tests.fixtures.sweeps import hill
 from tests.fixtures.training import tiny_backbone
 from tpips_model.loading import load_model
-from train.command_line import main
+from train.commands import main
 from train.sweep import SEARCH_SPACES, Report, SweepConfig, SweepError, SweepStudy, read_preset, run_sweep, work
 from train.sweep.objective import training_objective
 from train.trainer.config import TrainingConfig

@@ -13,8 +13,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from train.command_line import main
-from train.commands import app
+from train.commands import app, main
 
 Run = Callable[..., tuple[str, str]]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.judgements import write_triplets
 from tests.fixtures.training import SIDE, records, tiny_backbone
 from tpips_model.loading import load_model
-from train.command_line import main
+from train.commands import main
 
 Run = Callable[..., tuple[str, str]]
 

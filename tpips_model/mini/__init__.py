@@ -1,5 +1,1 @@
-"""The bundled starter model."""
-
-from tpips_model.mini.embedder import MiniEmbedder, load
-
-__all__ = ["MiniEmbedder", "load"]
+"""The bundled starter model; importing the package alone loads no torch, so that its vocabulary can be asked."""

@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from tpips_model.aspects import AspectLike, several_aspects
+from tpips_model.aspects import Aspect, AspectLike, several_aspects
 from tpips_model.embedder import images_to_embed
 from tpips_model.errors import ModelError
 from tpips_model.images import ImageLike, to_rgb
 from tpips_model.mini.backbone import EfficientNetLite0
 from tpips_model.mini.features import FEATURE_VERSION, INPUT_SIZE, image_features
 from tpips_model.mini.head import Head
+from tpips_model.mini.tensor_files import TEXT_FILE, WEIGHTS
 from tpips_model.mini.text import TextTable
+from tpips_model.mini.unfamiliar_words import remark_on_words
 
 __all__ = ["WEIGHTS", "WEIGHT_FILES", "MiniEmbedder", "load", "to_pixels"]
 
-WEIGHTS = Path(__file__).parent / "weights"
-WEIGHT_FILES = ("backbone.safetensors", "text.safetensors", "head.safetensors")
+WEIGHT_FILES = ("backbone.safetensors", TEXT_FILE, "head.safetensors")
 
 # Raised whenever to_pixels turns the same image into other pixels.
 PREPROCESSING_VERSION = 1
@@ -106,6 +107,10 @@ class MiniEmbedder:
     def encode(self, aspects: Sequence[AspectLike]) -> Tensor:
         """Turn A aspects into the head's float32 (A, 128) word vectors."""
         return torch.from_numpy(self._text.encode([aspect.text for aspect in several_aspects(aspects)]))
+
+    def remark_on(self, aspect: AspectLike) -> str | None:
+        """Return what to know of the words of an aspect before trusting its scores, or ``None``; see ``remarks``."""
+        return remark_on_words(Aspect.of(aspect).text, self._text.index)
 
     def describe(self, images: Sequence[ImageLike]) -> Tensor:
         """Turn B images into what the head sees of them, float32 (B, F); aspects play no part in it."""

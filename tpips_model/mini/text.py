@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import unicodedata
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from tpips_model.errors import AspectError, ModelError
-from tpips_model.mini.tensor_files import read_tensors
+from tpips_model.mini.tensor_files import read_tensors, token_strings
+from tpips_model.mini.word_pieces import pieces_of_word, words_of
 
 __all__ = ["TEXT_DIM", "TextTable", "pieces_of_word", "words_of"]
 
 TEXT_DIM = 128
-# BERT's tokeniser gives up on longer words as well.
-MAX_WORD_LENGTH = 100
 
 
 class TextTable:
@@ -59,10 +56,7 @@ class TextTable:
         expected = {"tokens": torch.uint8, "rows": torch.int8, "scales": torch.float16}
         if {name: tensor.dtype for name, tensor in tensors.items()} != expected:
             raise ModelError(f"{path} is no text table (it holds {sorted(tensors)}); reinstall the package")
-        try:
-            tokens = tensors["tokens"].numpy().tobytes().decode().split("\n")
-        except UnicodeDecodeError as error:
-            raise ModelError(f"the tokens of {path} are damaged; reinstall the package") from error
+        tokens = token_strings(tensors["tokens"].numpy(), path)
         return cls(tokens, tensors["rows"].numpy(), tensors["scales"].numpy())
 
     def pieces(self, text: str) -> list[list[str]]:
@@ -101,56 +95,3 @@ class TextTable:
         numbers = [self.index[piece] for piece in pieces]
         mean: NDArray[np.float32] = (self._rows[numbers] * self._scales[numbers, None]).mean(axis=0, dtype=np.float32)
         return mean
-
-
-def words_of(text: str) -> list[str]:
-    """Split a text as BERT's uncased tokeniser does: lower case, no accents, punctuation and CJK characters apart.
-
-    >>> words_of("Café's  light-direction")
-    ['cafe', "'", 's', 'light', '-', 'direction']
-    """
-    decomposed = unicodedata.normalize("NFD", text.lower())
-    return "".join(_spaced(decomposed)).split()
-
-
-def _spaced(text: str) -> Iterator[str]:
-    for char in text:
-        category = unicodedata.category(char)
-        if char in "\t\n\r" or category == "Zs":
-            yield " "
-        elif category in ("Mn", "Cc", "Cf", "Cs", "Co", "Cn") or char == "\ufffd":
-            continue
-        elif _stands_alone(char):
-            yield f" {char} "
-        else:
-            yield char
-
-
-@lru_cache(maxsize=4096)
-def _stands_alone(char: str) -> bool:
-    # BERT counts every ASCII character that is neither letter, digit nor blank as punctuation ("$", "+", "^" too).
-    if char.isascii():
-        return not char.isalnum()
-    return unicodedata.category(char).startswith("P") or unicodedata.name(char, "").startswith("CJK ")
-
-
-def pieces_of_word(word: str, known: dict[str, int]) -> list[str]:
-    """Split a word into the longest known pieces from left to right (WordPiece); no pieces if a rest is unknown.
-
-    >>> pieces_of_word("brushwork", {"brush": 0, "##work": 1, "##w": 2, "b": 3})
-    ['brush', '##work']
-    """
-    if len(word) > MAX_WORD_LENGTH:
-        return []
-    pieces: list[str] = []
-    start = 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            if (piece := prefix + word[start:end]) in known:
-                pieces.append(piece)
-                start = end
-                break
-        else:
-            return []
-    return pieces

@@ -21,7 +21,7 @@ from train.judgements.item_record import RecordError, factor_records, item_judge
 from train.judgements.json_lines import numbered_objects
 from train.judgements.picture_folder import PictureFolder, PicturePathError
 from train.judgements.picture_sources import FilePicture
-from train.judgements.records import Judgement, JudgementSet, PictureSource, Refusal
+from train.judgements.records import Judgement, JudgementDataError, JudgementSet, PictureSource, Refusal
 
 __all__ = ["PATH_FIELDS", "items", "line_pictures", "read_triplet_lines", "triplet_line"]
 
@@ -43,7 +43,7 @@ def read_triplet_lines(path: Path, *, images_root: Path | None = None) -> Judgem
         Judgements, and a refusal for each line that cannot be used.
 
     Raises:
-        JudgementDataError: The file or the pictures' folder cannot be read.
+        JudgementDataError: The file or the pictures' folder cannot be read, or the file begins as one of votes.
     """
     folder = PictureFolder(images_root if images_root is not None else path.parent)
     judgements: list[Judgement] = []
@@ -54,6 +54,8 @@ def read_triplet_lines(path: Path, *, images_root: Path | None = None) -> Judgem
         if isinstance(record, Refusal):
             refusals.append(record)
             continue
+        if not judgements and "factors" not in record and {"session", "answers"} <= record.keys():
+            raise JudgementDataError(f"{path}: these look like votes of the app; write votes:{path}")
         try:
             item = words(record, "id", otherwise=f"{path.stem}:{where.rpartition(':')[2]}")
             if seen.setdefault(item, where) != where:

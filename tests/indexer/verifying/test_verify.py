@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from indexer.commands.verify import verify as verify_command
 from indexer.directory import IndexDirectory, IndexDirectoryError
 from indexer.file_names import items_file
-from indexer.verifying.check import Check, run_check
+from indexer.verifying.check import Check, Faults, run_check
 from indexer.verifying.stored import StoredIndex, file_faults, layout_faults
 from tests.fixtures.damaged_indices import (
     BRUSHWORK,
@@ -256,3 +256,15 @@ def test_the_command_tells_everything_and_ends_with_1_if_anything_failed(
     assert states["vectors made again"] == ("not checked", 0)
     both = command(index, "--no-model", "--model", "mini")
     assert both.exit_code == 2
+
+
+def test_an_interrupt_is_no_fault_of_the_index() -> None:
+    def look() -> Faults:
+        yield "a fault"
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            raise RuntimeError("Error calling __set_name__") from interrupt
+
+    with pytest.raises(RuntimeError, match="Error calling __set_name__"):
+        run_check("codes", look)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
+from indexer import IndexDirectoryError
 from search import Searcher
 from search.milvus.address import MilvusAddress, MilvusError
 
@@ -19,6 +21,11 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(MilvusError, match=f"connecting failed at milvus://127.0.0.1:{port}/pictures: ") as caught:
             Searcher.open(f"milvus://127.0.0.1:{port}/pictures")
     assert "secret" not in str(caught.value)
+
+
+def test_a_data_root_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(IndexDirectoryError, match="'away' is no folder"):
+        Searcher.open(f"milvus:{tmp_path / 'vectors.db'}/pictures", data_root="away")
 
 
 @pytest.mark.parametrize(
