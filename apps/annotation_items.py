@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from apps.index_view import IndexView
+from apps.near_copies import are_near_copies, telling_aspects
 from apps.picture_vectors import nearest_in_sample, sample_vectors
 
 __all__ = ["KINDS", "AnnotationItem", "AnnotationKind", "make_items"]
@@ -49,22 +51,30 @@ def make_items(view: IndexView, kind: AnnotationKind, seed: int, count: int = IT
     """Return items drawn from an index, the same for the same seed.
 
     An item holds a picture and its nearest under two different aspects, so that what is alike depends on the sense
-    that is asked for. Every eighth is a sentinel: one picture stands in it twice.
+    that is asked for. No two are near copies, where there are others: nobody could say how they differ. Every eighth
+    is a sentinel: one picture stands in it twice.
     """
     rows = view.sample_rows(SAMPLE, seed=seed)
     aspects = view.aspects
     vectors = [sample_vectors(view, rows, aspect) for aspect in aspects]
+    copies = are_near_copies([vectors[aspects.index(aspect)] for aspect in telling_aspects(view)])
     draw = np.random.default_rng(seed)
     made: dict[str, AnnotationItem] = {}
     for number in range(min(count, len(rows)) if len(rows) >= 3 else 0):
         first, second = (int(place) for place in draw.permutation(max(len(aspects), 2))[:2])
-        near = nearest_in_sample(vectors[first % len(aspects)], number, set())
-        other = nearest_in_sample(vectors[second % len(aspects)], number, {near})
+        near = _nearest(vectors[first % len(aspects)], copies, number)
+        other = _nearest(vectors[second % len(aspects)], copies, number, near)
         picked = [rows[number], rows[near], rows[other]]
         is_sentinel = number % SENTINEL_EVERY == FIRST_SENTINEL
         item = _item(kind, picked, [int(place) for place in draw.permutation(3)], sentinel=is_sentinel)
         made.setdefault(item.id, item)  # pictures that are each other's nearest make the same item twice
     return list(made.values())
+
+
+def _nearest(vectors: NDArray[np.float64], copies: NDArray[np.bool_], number: int, *taken: int) -> int:
+    """Return the picture that is most like one, and no near copy of it or of those taken unless all are."""
+    alike = copies[[number, *taken]].any(axis=0)
+    return nearest_in_sample(vectors, number, set(taken) if alike.all() else set(np.flatnonzero(alike).tolist()))
 
 
 def _item(kind: AnnotationKind, picked: Sequence[int], order: Sequence[int], *, sentinel: bool) -> AnnotationItem:

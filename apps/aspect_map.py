@@ -22,6 +22,8 @@ def positions(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     Args:
         vectors: float64 (N, D), unit rows; N at least ``FEWEST``.
     """
+    # SciPy, which scikit-learn imports, asks a torch that another thread is just importing for what is not in it yet.
+    import torch  # noqa: F401
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

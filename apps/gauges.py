@@ -8,7 +8,7 @@ from html import escape
 from apps.page_style import picture_html, plain
 from tpips_model.comparison import Comparison
 
-__all__ = ["gauges_html", "verdict"]
+__all__ = ["closest_places", "gauges_html", "verdict"]
 
 # The shortest gauge of a row, in percent, so that the farthest candidate still has one.
 SHORTEST = 12.0
@@ -50,8 +50,9 @@ def gauges_html(comparison: Comparison, reference: tuple[str, str], addresses: S
     corner = f'<th scope="col">{picture_html(reference[1], f"Reference {reference[0]}")}<b>the reference</b></th>'
     rows = []
     for aspect, scores in zip(comparison.aspects, comparison.similarity.tolist(), strict=True):
-        low, high = min(scores), max(scores)
-        cells = "".join(_cell(score, low, high, closest=n == scores.index(high)) for n, score in enumerate(scores))
+        best, low, high = closest_places(scores), min(scores), max(scores)
+        word = "closest" if len(best) == 1 else "tie"
+        cells = "".join(_cell(score, low, high, word if n in best else "") for n, score in enumerate(scores))
         rows.append(f'<tr><th scope="row">{escape(aspect.text)}</th>{cells}</tr>')
     return (
         f'{_STYLE}<div class="gauge-frame"><table class="gauges"><thead><tr>{corner}{"".join(heads)}</tr></thead>'
@@ -67,15 +68,33 @@ def verdict(comparison: Comparison) -> str:
     >>> verdict(Comparison((Aspect("mood"), Aspect("pose")), ("a.jpg", "b.jpg"), np.eye(2, dtype=np.float32)))
     'Closest by **mood**: a.jpg · by **pose**: b.jpg'
     """
-    said = [f"by **{plain(aspect)}**: {plain(name)}" for aspect, name in comparison.closest.items()]
+    said = []
+    for aspect, scores in zip(comparison.aspects, comparison.similarity.tolist(), strict=True):
+        names = [plain(comparison.names[place]) for place in closest_places(scores)]
+        best = names[0] if len(names) == 1 else f"a tie of {', '.join(names[:-1])} and {names[-1]}"
+        said.append(f"by **{plain(aspect.text)}**: {best}")
     return f"Closest {' · '.join(said)}"
 
 
-def _cell(score: float, low: float, high: float, *, closest: bool) -> str:
+def closest_places(scores: Sequence[float]) -> list[int]:
+    """Return the places of the best scores: several, where nobody sees from the numbers which is better.
+
+    >>> closest_places([0.9801, 0.97, 0.9799])
+    [0, 2]
+    """
+    shown = [_shown(score) for score in scores]
+    best = _shown(max(scores))
+    return [place for place, one in enumerate(shown) if one == best]
+
+
+def _shown(score: float) -> str:
+    return f"{score:.3f}".replace("-", "−")
+
+
+def _cell(score: float, low: float, high: float, word: str) -> str:
     length = 100.0 if high <= low else SHORTEST + (100.0 - SHORTEST) * (score - low) / (high - low)
-    number = f"{score:.3f}".replace("-", "−")
-    words = ' <span class="word">closest</span>' if closest else ""
+    words = f' <span class="word">{word}</span>' if word else ""
     return (
-        f"<td{' class=closest' if closest else ''}><b>{number}{words}</b>"
+        f"<td{' class=closest' if word else ''}><b>{_shown(score)}{words}</b>"
         f'<div class="gauge" aria-hidden="true"><i style="width:{length:.0f}%"></i></div></td>'
     )

@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import streamlit as st
+
 from apps.page_style import plain
+from apps.resources import Resources
+from apps.screens.compose_answer import add_command
 from search import Hits
 
-__all__ = ["looked_at", "shown_progress"]
+__all__ = ["looked_at", "show_indexing", "shown_progress"]
 
 # What is known already comes sooner than this, and a bar would only flicker.
 SHOWN_AFTER_SECONDS = 0.2
@@ -40,6 +44,19 @@ def looked_at(hits: Hits) -> str:
     if hits.live.unreadable:
         said += f" {hits.live.unreadable:,} more could not be read."
     return said
+
+
+def show_indexing(resources: Resources, words: Sequence[str], key: str) -> None:
+    """Show, behind a button, the command that indexes all pictures under further words.
+
+    Args:
+        resources: What all sessions share.
+        words: They.
+        key: The button's name on the page.
+    """
+    with st.popover("Index this sense", icon=":material/database:", key=key):
+        st.write("Run this in a terminal once; the app finds the new sense at your next click.")
+        st.code(add_command(words, resources), language=None, wrap_lines=True)
 
 
 def _quoted(words: Sequence[str]) -> str:

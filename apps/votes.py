@@ -13,7 +13,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from apps.annotation_items import AnnotationItem, AnnotationKind
 from apps.resources import Resources
 from tpips_model.errors import TpipsError
 
-__all__ = ["CANNOT_TELL", "VoteFolder", "session_name"]
+__all__ = ["CANNOT_TELL", "VoteFolder", "check_standing", "session_name"]
 
 CANNOT_TELL = "can't tell"
 MAX_NAME = 60
@@ -44,6 +44,24 @@ def session_name(annotator: str, seed: int) -> str:
     if not name:
         raise TpipsError("votes need a name, so that one annotator's can be told from another's; type any")
     return f"{name}/{seed}"
+
+
+def check_standing(records: Iterable[Mapping[str, Any]]) -> dict[str, bool | None]:
+    """Return, for every session, whether it has passed the attention checks that it has met; ``None`` if it met none.
+
+    Only votes of sessions that have passed count, as ``tpips-train data`` reads them: all right, under every aspect.
+
+    Args:
+        records: Votes of one kind, as ``VoteFolder.records`` gives them.
+    """
+    standing: dict[str, bool | None] = {}
+    for record in records:
+        session = str(record["session"])
+        before = standing.setdefault(session, None)
+        if record.get("sentinel") is not None:
+            right = all(answer == record["sentinel"] for answer in record["answers"].values())
+            standing[session] = right and before is not False
+    return standing
 
 
 class VoteFolder:

@@ -80,11 +80,16 @@ export default function (component) {
     const top = root.getBoundingClientRect().top + (page?.scrollTop ?? window.scrollY);
     root.style.setProperty("--room", `${Math.max(Math.floor(window.innerHeight - top - 12), 400)}px`);
   };
+  // What has the focus takes Enter itself while an item is not complete. Then only the item's own buttons do, links, and
+  // what is open above the page: the button with the name, which has the focus after it was used, does not.
+  const actsItself = (from) => {
+    if (!from.closest?.("button, a, summary") || from.matches(".place, .pass")) return false;
+    return !done() || root.contains(from) || Boolean(from.closest('a, summary, [aria-expanded="true"], [role="dialog"], [data-testid="stPopoverBody"]'));
+  };
   const press = (event) => {
-    // A button that has the focus takes Enter itself.
     const from = event.composedPath()[0];
-    if (event.key === "Enter" && from.closest?.("button, a, summary") && !from.matches(".place, .pass")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, [contenteditable]")) return;
+    if (event.key === "Enter" && actsItself(from)) return;
     const picture = data.pictures.find((one) => one.key === event.key);
     if (picture) put(current(), picture.member);
     else if (event.key === "0") put(current(), CANNOT_TELL);
@@ -92,10 +97,11 @@ export default function (component) {
     else if (event.key === "Enter" && done()) save();
     else return;
     event.preventDefault();
+    event.stopPropagation();  // the button that names the sitting would open and close besides
   };
   root.tpipsLive?.abort();
   root.tpipsLive = new AbortController();
-  document.addEventListener("keydown", press, { signal: root.tpipsLive.signal });
+  document.addEventListener("keydown", press, { signal: root.tpipsLive.signal, capture: true });
   window.addEventListener("resize", fit, { signal: root.tpipsLive.signal });
   draw();
   fit();

@@ -138,6 +138,11 @@ export default function (component) {
   });
   root.style.setProperty("--height", `${data.height || 190}px`);
   root.replaceChildren(data.strip ? rolled(list) : list, dialog);
+  // The next page begins at its first picture, though the button that leads there is at the end of the one before.
+  const first = data.items[0]?.rank;
+  const turned = first && root.tpipsFirst && first !== root.tpipsFirst;
+  root.tpipsFirst = first;
+  if (turned && list.getBoundingClientRect().top < 0) list.scrollIntoView({ block: "start" });
   document.getElementById("tpips-first")?.remove();  // what stood in the wall's place
   return () => { if (dialog.open) dialog.close(); };
 }

@@ -17,7 +17,11 @@ export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   const root = parentElement.querySelector(".scrub");
   const count = data.frames.length;
-  let now = Math.min(root.tpipsFrame ?? data.reference, count - 1);
+  if (root.tpipsClip !== data.frames[0].src) { root.tpipsClip = data.frames[0].src; root.tpipsFrame = null; }
+  // At first the frame that is least like the reference: beside itself the reference would tell nothing.
+  const likeness = data.frames.map((_, frame) => data.curves.reduce((sum, curve) => sum + curve.values[frame], 0));
+  const kept = root.tpipsFrame ?? data.reference;
+  let now = kept === data.reference ? likeness.indexOf(Math.min(...likeness)) : Math.min(kept, count - 1);
   const values = data.curves.flatMap((curve) => curve.values);
   const low = Math.min(...values), high = Math.max(...values), reach = Math.max(high - low, 1e-6);
   const across = (frame) => (count > 1 ? (1000 * frame) / (count - 1) : 500);
@@ -60,8 +64,8 @@ export default function (component) {
     make("figure", {}, fixed, make("figcaption", {}, `Reference: ${data.frames[data.reference].label}`)),
     make("figure", {}, shown, caption), make("div", {}, legend, make("p", {}, choose)));
   const axis = make("div", { class: "axis", "aria-hidden": "true" }, make("span", {}, data.frames[0].label), make("span", {}, "frames; up is more like the reference"), make("span", {}, data.frames[count - 1].label));
-  const ends = [high, low].map((value, place) => make("span", { class: place ? "low" : "high", "aria-hidden": "true" }, value.toFixed(2).replace("-", "−")));
-  root.replaceChildren(both, make("div", { class: "chart" }, chart, ...ends), axis);
+  const ends = [high, low].map((value) => make("span", { "aria-hidden": "true" }, value.toFixed(2).replace("-", "−")));
+  root.replaceChildren(both, make("div", { class: "chart" }, chart, make("div", { class: "ends" }, ...ends)), axis);
   data.frames.forEach((frame) => { new Image().src = frame.src; });
   show(now);
 }

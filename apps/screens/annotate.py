@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from apps.components import component, take_action
 from apps.index_view import IndexView, picture_address
 from apps.page_style import plain
 from apps.resources import Resources
-from apps.votes import VoteFolder, session_name
+from apps.votes import VoteFolder, check_standing, session_name
 from tpips_model.errors import TpipsError
 
 __all__ = ["show"]
@@ -53,7 +54,7 @@ def show() -> None:
         return
     try:
         _show_next(resources, session, folder, kind, session_name(name, seed), seed, bar)
-        _show_files(folder, kind)
+        _show_files(folder, kind, session_name(name, seed))
     except TpipsError as error:
         st.error(plain(error), icon=":material/error:")
 
@@ -163,18 +164,40 @@ def chips_data(resources: Resources, item: AnnotationItem) -> dict[str, Any]:
     }
 
 
-def _show_files(folder: VoteFolder, kind: AnnotationKind) -> None:
+def _show_files(folder: VoteFolder, kind: AnnotationKind, who: str) -> None:
     path = folder.path(kind)
     if not path.exists():
         return
-    with st.expander("What is saved"):
-        people = {str(record["session"]).rpartition("/")[0] for record in folder.records(kind)}
+    with st.expander("What is saved", key="saved"):
+        records = folder.records(kind)
+        st.write(plain(_standing(records, who)))
+        people = {str(record["session"]).rpartition("/")[0] for record in records}
+        passed = check_standing(records)
+        counting = sum(bool(passed[str(record["session"])]) for record in records)
         st.write(
-            f"{len(folder.records(kind)):,} answers of {len(people)} people, in {plain(path)}. "
-            "Check and convert them with:"
+            f"All sittings: {_counted(len(records), 'answer')} of {_counted(len(people), 'name')}, of which "
+            f"{counting:,} count, in {plain(path)}. Check and convert them with:"
         )
         st.code(
             f'tpips-train data check "votes:{path}"\ntpips-train data export "votes:{path}" --out judgements/all.jsonl',
             language="sh",
         )
         st.download_button("All votes (JSON lines)", path.read_bytes, path.name, "application/jsonl", on_click="ignore")
+
+
+def _standing(records: Sequence[Mapping[str, Any]], who: str) -> str:
+    """Return whether what a sitting has saved counts."""
+    own = [record for record in records if record["session"] == who]
+    if not own:
+        return "This sitting: nothing yet."
+    passed = check_standing(own)[who]
+    said = f"This sitting: {_counted(len(own), 'answer')}; "
+    if passed is None:
+        return said + "none counts yet, since no attention check has come."
+    if passed:
+        return said + "they count, since every attention check so far was passed."
+    return said + "none counts, since an attention check failed. Choose another set to begin anew."
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from apps.comparison_example import MAX_CANDIDATES, candidates_for, example
 from apps.gauges import gauges_html, verdict
 from apps.page_style import lead_html, plain
 from apps.picture_items import chosen_items
@@ -13,20 +14,18 @@ from apps.resources import Resources
 from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
 from apps.screens.picture_wall import Action, show_wall
 from apps.screens.sense_choice import choose_senses
-from search import Term
 from tpips_model.errors import TpipsError
 
 __all__ = ["show"]
 
-MAX_CANDIDATES = 6
-SAMPLE = 400
+MAX_SENSES = 12
 
 
 def show() -> None:
     """Show the page."""
     resources: Resources = st.session_state["resources"]
     session: PageSession = st.session_state.setdefault("compare", PageSession())
-    read_refs(session, {"reference": 1, "candidate": MAX_CANDIDATES})
+    read_refs(session, {"reference": 1, "candidate": MAX_CANDIDATES}, MAX_SENSES)
     _complete(resources, session)
     st.title("Which one is closest? It depends.")
     st.html(
@@ -38,8 +37,9 @@ def show() -> None:
     show_notices(session)
     _show_choices(resources, session)
     aspects = choose_senses(
-        resources, "Senses to compare by: those of the index, or your own words", "compare-aspects", most=12
-    )
+        resources, "Senses to compare by: those of the index, or your own words", "compare-aspects",
+        most=MAX_SENSES, session=session,
+    )  # fmt: skip
     (reference, *_), candidates = session.refs["reference"], session.refs["candidate"]
     if candidates and aspects:
         _show_comparison(resources, reference, candidates, aspects)
@@ -48,35 +48,19 @@ def show() -> None:
     session.show_in_address()
 
 
-def _chosen(resources: Resources, seed: int) -> dict[str, list[PictureRef]]:
-    """Return a reference and candidates for it."""
-    rows = resources.view.sample_rows(SAMPLE, seed=3)
-    reference = PictureRef("key", resources.view.record(rows[seed % len(rows)])["key"])
-    return {"reference": [reference], "candidate": _nearest(resources, reference)}
-
-
 def _complete(resources: Resources, session: PageSession) -> None:
     """See to it that there is a reference, and candidates unless there are to be none."""
     try:
         for reference in session.refs.get("reference", []):
             resources.image(reference)
             if "candidate" not in session.refs:
-                session.refs["candidate"] = _nearest(resources, reference)
+                session.refs["candidate"] = candidates_for(resources, reference)
     except TpipsError as error:
         session.notices.append(f"The link's reference cannot be shown: {error}")
         session.refs.clear()
     if not session.refs.get("reference"):
-        session.refs |= _chosen(resources, session.seed)
-
-
-def _nearest(resources: Resources, reference: PictureRef) -> list[PictureRef]:
-    """Return for every sense the picture that is most like the reference in it, as far as no other sense has it."""
-    image = resources.image(reference)
-    queries = [[Term(image, aspect)] for aspect in resources.aspects[:MAX_CANDIDATES]]
-    taken: list[str] = []
-    for hits in resources.searcher.query_batch(queries, len(queries)):
-        taken += [key for key in hits.keys if key not in taken][:1]
-    return [PictureRef("key", key) for key in sorted(taken)]
+        reference, session.refs["candidate"] = example(resources, session.seed)
+        session.refs["reference"] = [reference]
 
 
 def _show_choices(resources: Resources, session: PageSession) -> None:
@@ -90,8 +74,9 @@ def _show_choices(resources: Resources, session: PageSession) -> None:
 
     def choose() -> None:
         session.seed += 1
-        for name, refs in _chosen(resources, session.seed).items():
-            session.put(name, refs)
+        reference, candidates = example(resources, session.seed)
+        session.put("reference", [reference])
+        session.put("candidate", candidates)
 
     with st.container(horizontal=True, gap="small"):
         with st.popover("Another reference", icon=":material/image:"):

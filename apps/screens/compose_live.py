@@ -7,11 +7,11 @@ from dataclasses import replace
 import streamlit as st
 
 from apps.compose_session import ComposeSession
-from apps.live_looks import looked_at, shown_progress
+from apps.live_looks import looked_at, show_indexing, shown_progress
 from apps.page_style import plain
 from apps.query_state import LOOKS
 from apps.resources import Resources
-from apps.screens.compose_answer import Question, add_command, ask
+from apps.screens.compose_answer import Question, ask
 from search import Hits
 from tpips_model.errors import TpipsError
 
@@ -51,7 +51,8 @@ def show_look(resources: Resources, session: ComposeSession, hits: Hits) -> None
     further = next((look for look in LOOKS if look > session.now.look), None)
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key="looked"):
         st.caption(plain(looked_at(hits)), width="content")
-        if further is not None and hits.selected + hits.live.unreadable < hits.live.of:
+        # Where fewer were looked at than might have been, there are no more.
+        if further is not None and not hits.exact and hits.selected + hits.live.unreadable >= session.now.look:
             st.button(
                 f"Look at {min(further, hits.live.of):,}",
                 icon=":material/visibility:",
@@ -60,6 +61,4 @@ def show_look(resources: Resources, session: ComposeSession, hits: Hits) -> None
                 args=(replace(session.now, look=further, page=1),),
                 help="Only those that have not been looked at yet take time.",
             )
-        with st.popover("Index this sense", icon=":material/database:"):
-            st.write("Run this in a terminal once; the app finds the new sense at your next click.")
-            st.code(add_command(hits.live.aspects, resources), language=None, wrap_lines=True)
+        show_indexing(resources, hits.live.aspects, "index-words")

@@ -20,6 +20,8 @@ __all__ = ["show"]
 MAP = "index-map"
 MAX_ON_MAP = 1000
 NEAREST = 14
+# Streamlit breaks a cell's lines at a third of the page.
+_STYLE = "<style>.st-key-left-out td * { max-width: none !important; white-space: normal !important; }</style>"
 
 
 def show() -> None:
@@ -138,7 +140,8 @@ def _show_errors(summary: IndexSummary) -> None:
         st.write("Nothing: every picture could be read.")
         return
     st.write(f"{summary.errors:,} pictures could not be read:")
-    st.table(
+    st.html(_STYLE)
+    st.container(key="left-out").table(
         [
             {
                 "reason": plain(reason),

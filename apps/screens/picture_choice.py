@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -13,11 +13,13 @@ from apps.query_state import PictureRef
 from apps.resources import Resources
 from apps.screens.picture_wall import Action, show_wall
 from apps.screens.upload_area import show_upload_area
+from tpips_model.aspects import MAX_TEXT_LENGTH
 from tpips_model.errors import TpipsError
 
-__all__ = ["PageSession", "read_refs", "show_choice", "show_notices"]
+__all__ = ["PageSession", "begin_words", "read_refs", "show_choice", "show_notices"]
 
 SHOWN = 14
+SENSE = "sense"
 
 
 @dataclass
@@ -30,7 +32,9 @@ class PageSession:
         seed: Which few pictures are shown to choose from.
         notices: What went wrong, to be shown once.
         written: What the address bar holds, or ``None`` before the first run.
-        acted: Whether the user has just chosen a picture, rather than gone back or opened a link.
+        acted: Whether the user has just chosen something, rather than gone back or opened a link.
+        words: The senses that were chosen, or ``None`` for those that the page begins with.
+        followed: Whether the address bar has just named others.
     """
 
     refs: dict[str, list[PictureRef]] = field(default_factory=dict)
@@ -39,15 +43,23 @@ class PageSession:
     notices: list[str] = field(default_factory=list)
     written: dict[str, list[str]] | None = None
     acted: bool = False
+    words: list[str] | None = None
+    followed: bool = False
 
     def put(self, name: str, refs: list[PictureRef]) -> None:
         """Take pictures that the user has just chosen."""
         self.refs[name] = refs
+        self.touch()
+
+    def touch(self) -> None:
+        """Take note that the user has just chosen something."""
         self.acted = True
 
     def show_in_address(self) -> None:
-        """Write the pictures into the address bar."""
-        self.written = {name: [str(ref) for ref in refs] for name, refs in self.refs.items()}
+        """Write the pictures and the senses into the address bar."""
+        written = {name: [str(ref) for ref in refs] for name, refs in self.refs.items()}
+        written[SENSE] = self.words or []
+        self.written = {name: values for name, values in written.items() if values}
         st.query_params.from_dict(self.written)
 
 
@@ -85,18 +97,34 @@ def show_notices(session: PageSession) -> None:
     session.notices = []
 
 
-def read_refs(session: PageSession, most: Mapping[str, int]) -> None:
-    """Take the pictures that the address bar names, if a link was opened or the browser's back button used.
+def begin_words(session: PageSession, key: str, first: Sequence[str]) -> None:
+    """Let a choice of senses stand at those that the address names, or that stood there before another page was shown.
+
+    Args:
+        session: The page's session.
+        key: The choice's name on the page.
+        first: The senses that the page begins with.
+    """
+    if session.followed or key not in st.session_state:
+        st.session_state[key] = list(first if session.words is None else session.words)
+    session.followed = False
+
+
+def read_refs(session: PageSession, most: Mapping[str, int], words: int) -> None:
+    """Take the pictures and senses that the address bar names, after a link was opened or the browser's back button.
 
     Args:
         session: The page's session.
         most: What pictures are for, and how many there may be.
+        words: How many senses there may be.
     """
     acted, session.acted = session.acted, False
-    given = {name: values for name in most if (values := st.query_params.get_all(name))}
+    given = {name: values for name in (*most, SENSE) if (values := st.query_params.get_all(name))}
     # A click that overtook the last change of the address brings the address before it: the click counts.
     if acted or not given or given == session.written:
         return
+    named = [text[:MAX_TEXT_LENGTH] for text in given.pop(SENSE, [])[:words] if text.strip()]
+    session.words, session.followed = list(dict.fromkeys(named)) or None, True
     for name, texts in given.items():
         refs = []
         for text in texts[: most[name]]:

@@ -7,22 +7,24 @@ from collections.abc import Callable
 import streamlit as st
 
 from apps.aspect_words import explanation
-from apps.live_looks import looked_at, shown_progress
+from apps.live_looks import looked_at, show_indexing, shown_progress
 from apps.page_style import heading_html, lead_html, picture_html, plain
 from apps.picture_items import hit_items, term_records
 from apps.query_state import LOOKS, PictureRef
 from apps.resources import Resources
 from apps.screens.picture_choice import PageSession, read_refs, show_choice, show_notices
 from apps.screens.picture_wall import Action, show_wall
+from apps.screens.sense_choice import choose_senses
 from search import Hits, Term
 from search.live import LiveLook
-from tpips_model.aspects import new_aspects
-from tpips_model.errors import AspectError, TpipsError
+from tpips_model.errors import TpipsError
 from tpips_model.images import ImageLike
+from tpips_model.remarks import remark_on
 
 __all__ = ["show"]
 
 COUNT = 12
+MAX_OWN = 4
 PAPERS_PENALTY = 0.3
 
 
@@ -30,7 +32,7 @@ def show() -> None:
     """Show the page."""
     resources: Resources = st.session_state["resources"]
     session: PageSession = st.session_state.setdefault("senses", PageSession())
-    read_refs(session, {"picture": 1})
+    read_refs(session, {"picture": 1}, MAX_OWN)
     refs = session.refs.setdefault("picture", [])
     if not refs:
         first = resources.view.records(resources.view.sample_rows(1, seed=5))[0]["key"]
@@ -51,12 +53,14 @@ def show() -> None:
             with st.popover("Another picture", icon=":material/image:"):
                 show_choice(resources, session, "senses", "A picture of your own", use)
             penalties = _choose_penalties(resources)
-            words = st.text_input(
-                "And in words of your own", key="senses-words", max_chars=200, width=320,
-                placeholder="evening mood, rhythm of the lines, …",
-            )  # fmt: skip
+            with st.container(width=460):
+                own = choose_senses(
+                    resources, f"And in words of your own, up to {MAX_OWN}: a row for each", "senses-words",
+                    most=MAX_OWN, session=session, offered=(), placeholder="Type, and press Enter",
+                )  # fmt: skip
     _explain_penalty(resources)
-    _show_rows(resources, picture, _senses(resources, words), penalties, use)
+    own = [words for words in own if words not in resources.aspects]
+    _show_rows(resources, picture, [*own, *resources.aspects], penalties, use)
     session.show_in_address()
 
 
@@ -81,32 +85,21 @@ def _explain_penalty(resources: Resources) -> None:
     )
 
 
-def _senses(resources: Resources, words: str) -> list[str]:
-    """Return the senses of the rows: a user's own words first, unless they are indexed."""
-    try:
-        own = new_aspects([words], known=resources.searcher.aspects) if words.strip() else ()
-    except AspectError as error:
-        st.warning(plain(error))
-        own = ()
-    indexed = {aspect.slug for aspect in resources.searcher.aspects}
-    return [aspect.text for aspect in own if aspect.slug not in indexed] + list(resources.aspects)
-
-
 def _answers(
     resources: Resources, image: ImageLike, senses: list[str], penalties: list[float]
 ) -> tuple[list[str], list[list[Hits]]]:
     """Return what can be answered, and for each penalty an answer to each sense."""
     place = st.empty()
-    look = LiveLook(LOOKS[0], shown_progress(place.progress, senses[:1]))
+    own = senses[: len(senses) - len(resources.aspects)]
+    look = LiveLook(LOOKS[0], shown_progress(place.progress, own))
     queries = [[Term(image, aspect)] for aspect in senses]
     try:
         return senses, [resources.searcher.query_batch(queries, COUNT, penalty, live=look) for penalty in penalties]
     except TpipsError as error:
-        indexed = list(resources.aspects)
-        if senses == indexed:
+        if not own:
             raise
         st.info(plain(error), icon=":material/info:")
-        return _answers(resources, image, indexed, penalties)
+        return _answers(resources, image, list(resources.aspects), penalties)
     finally:
         place.empty()
 
@@ -126,7 +119,7 @@ def _show_rows(
         st.error(plain(error), icon=":material/error:")
         return
     for number, aspect in enumerate(senses):
-        st.html(heading_html(aspect, looked_at(answers[0][number]) or explanation(aspect)))
+        _show_heading(resources, aspect, answers[0][number])
         for penalty, hits in zip(penalties, answers, strict=True):
             if len(penalties) > 1:
                 st.caption("as they come" if penalty == 0.0 else f"look-alikes held back by {penalty:g}")
@@ -135,3 +128,12 @@ def _show_rows(
                 label=f"Alike by {aspect}", actions={"look": action}, strip=True, height=150,
                 terms=term_records(hits[number]),
             )  # fmt: skip
+
+
+def _show_heading(resources: Resources, aspect: str, hits: Hits) -> None:
+    model = resources.searcher.index.manifest.model.name
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        said = " ".join(filter(None, (looked_at(hits), remark_on(model, aspect)))) or explanation(aspect)
+        st.html(heading_html(aspect, said), width="content")
+        if hits.live is not None and hits.live.aspects:
+            show_indexing(resources, hits.live.aspects, f"index-{aspect}")

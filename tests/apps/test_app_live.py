@@ -62,20 +62,26 @@ def test_senses_has_a_row_for_words_of_ones_own(
     app_resources: Resources, app_gallery: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = page("senses", app_resources, picture="key:picture 04.png")
-    session.text_input(key="senses-words").set_value("calm of the trees").run()
+    own = ["calm of the trees", "rhythm of the dots"]
+    session.multiselect(key="senses-words").set_value([*own, "Color  PALETTE", "Rhythm of the dots"]).run()
     assert not session.exception
     headings = [one.value for one in session.get("html") if "tpips-sense" in one.value]
-    assert len(headings) == 1 + len(app_resources.aspects)
-    assert "calm of the trees" in headings[0]
-    assert "pictures were looked at" in headings[0]
-    session.text_input(key="senses-words").set_value("Color  PALETTE").run()
+    assert len(headings) == len(own) + len(app_resources.aspects)
+    for words, heading in zip(own, headings, strict=False):
+        assert words in heading
+        assert f"“{words}” is not indexed: all 40 pictures were looked at" in heading
+        assert any(f"--aspect '{words}'" in code.value for code in session.code)
+    assert link(session, "sense") == [*own, "color palette"]
+    again = page("senses", app_resources, picture="key:picture 04.png", sense="calm of the trees")
+    assert again.multiselect(key="senses-words").value == ["calm of the trees"]
+    session.multiselect(key="senses-words").set_value(["Color  PALETTE"]).run()
     assert len([one for one in session.get("html") if "tpips-sense" in one.value]) == len(app_resources.aspects)
 
     def away(*_: object) -> bytes:
         raise IndexDirectoryError("the disk is away")
 
     monkeypatch.setattr(IndexDirectory, "item_bytes", away)
-    session.text_input(key="senses-words").set_value("calm of the moon").run()
+    session.multiselect(key="senses-words").set_value(["calm of the moon"]).run()
     assert any("the disk is away" in info.value for info in session.info)
     assert len([one for one in session.get("html") if "tpips-sense" in one.value]) == len(app_resources.aspects)
 

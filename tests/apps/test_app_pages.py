@@ -184,6 +184,7 @@ def test_compare_says_which_aspect_says_which(app_resources: Resources) -> None:
     widget(session.multiselect, "Senses").set_value(["brushwork", "hem of the dress"]).run()
     assert not session.exception
     assert any("by **hem of the dress**" in one.value for one in session.markdown)
+    assert link(session, "sense") == ["brushwork", "hem of the dress"]
     session.button(key="compare-clear").click().run()
     assert any("Add a candidate" in info.value for info in session.info)
 

@@ -15,9 +15,10 @@ from apps.annotation_items import KINDS, AnnotationItem, AnnotationKind, make_it
 from apps.resources import Resources
 from apps.screens.annotate import asked_aspects, chips_data
 from apps.votes import CANNOT_TELL, VoteFolder, session_name
+from tests.apps.test_app_pages import page
 from tests.fixtures.app_gallery import COUNT
 from tpips_model.errors import TpipsError
-from train.judgements import load_judgements
+from train.judgements import JudgementDataError, load_judgements
 
 
 @pytest.fixture
@@ -59,6 +60,30 @@ def test_votes_are_what_training_reads(app_resources: Resources, folder: VoteFol
     }
     # The session that failed its sentinel does not count, and the two others agree on p0.
     assert all(judgement.raters == 2 and judgement.votes[0] == 1.0 for judgement in read.judgements)
+
+
+def test_what_is_saved_says_that_a_failed_check_costs_the_sitting(app_resources: Resources, folder: VoteFolder) -> None:
+    items = make_items(app_resources.view, "odd-one-out", seed=1)
+    own = VoteFolder(app_resources.settings.votes, threading.Lock())
+    said = []
+    for answered in (items[:1], items[1:4], items[4:12]):
+        for item in answered:
+            wrong = answered == items[4:12] and item.sentinel
+            own.append(app_resources, item, "Ana/1", {"brushwork": CANNOT_TELL if wrong else right(item)})
+        session = page("annotate", app_resources)
+        session.text_input(key="annotator").set_value("Ana").run()
+        said += [text for one in session.markdown if (text := one.value.replace("\\", "")).startswith("This sitting:")]
+        counting = 4 if len(said) == 2 else 0
+        assert any(f"of 1 name, of which {counting} count" in one.value for one in session.markdown)
+    assert said == [
+        "This sitting: 1 answer; none counts yet, since no attention check has come.",
+        "This sitting: 4 answers; they count, since every attention check so far was passed.",
+        "This sitting: 12 answers; none counts, since an attention check failed. Choose another set to begin anew.",
+    ]
+    path = own.path("odd-one-out")
+    for spec in (str(path), str(path.parent)):
+        with pytest.raises(JudgementDataError, match=f"these look like votes of the app; write votes:{path}"):
+            load_judgements(spec)
 
 
 def test_2afc_names_a_sense_always(app_resources: Resources) -> None:
