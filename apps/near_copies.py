@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.index_view import IndexView
-from apps.screens.compose_answer import NEAR_DUPLICATE
 from tpips_model.aspects import Aspect
 
-__all__ = ["are_near_copies", "telling_aspects"]
+__all__ = ["NEAR_DUPLICATE", "are_near_copies", "telling_aspects"]
+
+# The cosine of overall vectors from which hardly anyone tells two pictures apart.
+NEAR_DUPLICATE = 0.98
 
 
 def telling_aspects(view: IndexView) -> list[str]:

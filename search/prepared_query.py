@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,10 @@ from search.vectors import StoredVectors
 from tpips_model.aspects import OVERALL, Aspect, AspectLike, new_aspects
 from tpips_model.errors import AspectError
 
-__all__ = ["PreparedQuery", "PreparedTerm", "QueryPreparer"]
+__all__ = ["PreparedQuery", "PreparedTerm", "QueryPreparer", "needed_slugs", "prepared_query"]
 
 Identity = tuple[str, object]
+NeededSlugs = dict[Identity, dict[str, None]]
 Embed = Callable[[Sequence[QueryImage], Sequence[Aspect]], list[dict[str, NDArray[np.float64]]]]
 
 
@@ -144,32 +145,17 @@ class QueryPreparer:
             ImageError: A picture cannot be read.
             ModelError: The model cannot be had, or gives no unit vectors.
         """
-        needed: list[dict[Identity, dict[str, None]]] = []
-        for terms in queries:
-            slugs: dict[Identity, dict[str, None]] = {}
-            for term in terms:
-                wanted = slugs.setdefault(term.image.identity, {})
-                wanted.update(dict.fromkeys(slugs_needed(term.aspect, penalty)))
-                if with_overall and OVERALL.slug in self._by_slug:
-                    wanted[OVERALL.slug] = None
-            needed.append(slugs)
+        overall = with_overall and OVERALL.slug in self._by_slug
+        needed = [needed_slugs(terms, penalty, with_overall=overall) for terms in queries]
         vectors = self._vectors(queries, needed)
-        prepared = []
-        for terms, slugs in zip(queries, needed, strict=True):
-            images = {term.image.identity: term.image for term in terms}
-            for identity, image in images.items():
-                # What another query needs besides would change which items count as copies of the image.
-                image.vectors.update({slug: vectors[identity][slug] for slug in slugs[identity]})
-            embedded = [EmbeddedTerm(term.aspect, term.weight, term.image.vectors) for term in terms]
-            prepared.append(PreparedQuery(terms, tuple(images.values()), compile_query(embedded, penalty)))
-        return prepared
+        return [prepared_query(*one, vectors, penalty) for one in zip(queries, needed, strict=True)]
 
     def _vectors(
-        self, queries: Sequence[tuple[PreparedTerm, ...]], needed: Sequence[dict[Identity, dict[str, None]]]
+        self, queries: Sequence[tuple[PreparedTerm, ...]], needed: Sequence[NeededSlugs]
     ) -> dict[Identity, dict[str, NDArray[np.float64]]]:
         """Return each distinct image's vectors under all aspects that any query needs of it."""
         images: dict[Identity, QueryImage] = {}
-        slugs: dict[Identity, dict[str, None]] = {}
+        slugs: NeededSlugs = {}
         for terms, wanted in zip(queries, needed, strict=True):
             for term in terms:
                 images.setdefault(term.image.identity, term.image)
@@ -189,3 +175,45 @@ class QueryPreparer:
             found = self._embed(pictures, aspects)
             vectors.update({image.identity: own for image, own in zip(pictures, found, strict=True)})
         return vectors
+
+
+def needed_slugs(terms: Sequence[PreparedTerm], penalty: float, *, with_overall: bool) -> NeededSlugs:
+    """Return for each image of a query the aspects that it is scored and recognised by, in a fixed order.
+
+    Args:
+        terms: The query's terms.
+        penalty: λ.
+        with_overall: Whether every image is recognised by overall, too.
+    """
+    needed: NeededSlugs = {}
+    for term in terms:
+        wanted = needed.setdefault(term.image.identity, {})
+        wanted.update(dict.fromkeys(slugs_needed(term.aspect, penalty)))
+        if with_overall:
+            wanted[OVERALL.slug] = None
+    return needed
+
+
+def prepared_query(
+    terms: Sequence[PreparedTerm],
+    needed: NeededSlugs,
+    vectors: Mapping[Identity, Mapping[str, NDArray[np.float64]]],
+    penalty: float,
+) -> PreparedQuery:
+    """Compile a query whose images are embedded.
+
+    Args:
+        terms: The query's terms; their images are given their vectors.
+        needed: As ``needed_slugs`` gives it.
+        vectors: float64 (D,) by slug for each image, under at least what is needed.
+        penalty: λ.
+
+    Raises:
+        QueryError: The terms cancel each other out, or overflow.
+    """
+    images = {term.image.identity: term.image for term in terms}
+    for identity, image in images.items():
+        # What it has besides would change which items count as copies of the image.
+        image.vectors.update({slug: vectors[identity][slug] for slug in needed[identity]})
+    embedded = [EmbeddedTerm(term.aspect, term.weight, term.image.vectors) for term in terms]
+    return PreparedQuery(tuple(terms), tuple(images.values()), compile_query(embedded, penalty))

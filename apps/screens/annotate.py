@@ -16,6 +16,7 @@ from apps.index_view import IndexView, picture_address
 from apps.page_style import plain
 from apps.resources import Resources
 from apps.votes import VoteFolder, check_standing, session_name
+from tpips_model.counted import counted
 from tpips_model.errors import TpipsError
 
 __all__ = ["show"]
@@ -175,7 +176,7 @@ def _show_files(folder: VoteFolder, kind: AnnotationKind, who: str) -> None:
         passed = check_standing(records)
         counting = sum(bool(passed[str(record["session"])]) for record in records)
         st.write(
-            f"All sittings: {_counted(len(records), 'answer')} of {_counted(len(people), 'name')}, of which "
+            f"All sittings: {counted(len(records), 'answer')} of {counted(len(people), 'name')}, of which "
             f"{counting:,} count, in {plain(path)}. Check and convert them with:"
         )
         st.code(
@@ -191,13 +192,9 @@ def _standing(records: Sequence[Mapping[str, Any]], who: str) -> str:
     if not own:
         return "This sitting: nothing yet."
     passed = check_standing(own)[who]
-    said = f"This sitting: {_counted(len(own), 'answer')}; "
+    said = f"This sitting: {counted(len(own), 'answer')}; "
     if passed is None:
         return said + "none counts yet, since no attention check has come."
     if passed:
         return said + "they count, since every attention check so far was passed."
     return said + "none counts, since an attention check failed. Choose another set to begin anew."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

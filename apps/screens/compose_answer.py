@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from apps.filter_choices import filter_text
+from apps.near_copies import NEAR_DUPLICATE
 from apps.query_state import QueryState
 from apps.resources import Resources
 from search import Hits, Term
@@ -14,9 +15,8 @@ from search.live import LiveLook
 from tpips_model.aspects import Aspect
 from tpips_model.errors import AspectError, TpipsError
 
-__all__ = ["NEAR_DUPLICATE", "Question", "add_command", "ask"]
+__all__ = ["Question", "add_command", "ask"]
 
-NEAR_DUPLICATE = 0.98
 FEW_MORE = 0.25
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from indexer import IndexDirectory
 from search.answer import Answerer, Page
 from search.answer_hits import answer_hits
-from search.compile import EmbeddedTerm, compile_query
 from search.engine import Ranker
 from search.hits import Hits, LiveFacts
 from search.items import Items
@@ -19,7 +18,7 @@ from search.live.candidates import Candidates, LiveQuery
 from search.live.live_vectors import LiveVectors
 from search.live.look import LiveLook
 from search.live.overlay import FewRows, Overlay
-from search.prepared_query import PreparedQuery, PreparedTerm
+from search.prepared_query import PreparedQuery, PreparedTerm, needed_slugs, prepared_query
 from search.query_embedder import QueryEmbedder
 from search.query_image import QueryImage, stored_unit_vectors
 from search.selection import Selection
@@ -78,7 +77,9 @@ class LiveSearch:
         live = self._live(terms)
         images = {term.image.identity: term.image for term in terms}
         vectors = self._image_vectors(list(images.values()), live)
-        prepared = self._prepared(terms, images, vectors, page, penalty)
+        overall = any(aspect.is_overall for aspect in (*self.index.aspects, *live))
+        needed = needed_slugs(terms, penalty, with_overall=page.exclude_queries and overall)
+        prepared = prepared_query(terms, needed, vectors, penalty)
         # They would be left out of the hits, and need no look.
         own = frozenset(image.row for image in images.values() if image.row is not None and page.exclude_queries)
         candidates = Candidates(live, own)
@@ -135,23 +136,6 @@ class LiveSearch:
         embedded = self.embedder(pictures, [*indexed, *live]) if pictures else []
         found.update({image.identity: own for image, own in zip(pictures, embedded, strict=True)})
         return found
-
-    def _prepared(
-        self,
-        terms: Sequence[PreparedTerm],
-        images: Mapping[tuple[str, object], QueryImage],
-        vectors: _ByImage,
-        page: Page,
-        penalty: float,
-    ) -> PreparedQuery:
-        embedded = [EmbeddedTerm(term.aspect, term.weight, vectors[term.image.identity]) for term in terms]
-        compiled = compile_query(embedded, penalty)
-        for identity, image in images.items():
-            # By these an item is recognised as the image itself: as for other queries, the query's own and overall.
-            own = {term.aspect.slug for term in terms if term.image.identity == identity}
-            overall = {OVERALL.slug} if page.exclude_queries or penalty else set()
-            image.vectors.update({slug: v for slug, v in vectors[identity].items() if slug in own | overall})
-        return PreparedQuery(tuple(terms), tuple(images.values()), compiled)
 
     def _taken_apart(self, query: PreparedQuery, live: Sequence[Aspect], vectors: _ByImage) -> LiveQuery:
         slugs = {aspect.slug for aspect in live}

@@ -15,9 +15,9 @@ from apps.annotation_items import make_items
 from apps.app_settings import AppSettings
 from apps.comparison_example import example
 from apps.gauges import gauges_html, verdict
+from apps.near_copies import NEAR_DUPLICATE
 from apps.picture_vectors import sample_vectors
 from apps.resources import Resources, open_resources
-from apps.screens.compose_answer import NEAR_DUPLICATE
 from tests.apps.test_app_pages import link, page, widget
 from tests.fixtures.app_gallery import picture
 from tests.fixtures.indices import StubEmbedder, write_index

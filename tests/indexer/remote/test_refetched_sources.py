@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from indexer.sources import SourceError, open_source
-from tests.fixtures.built_sources import build_index, cache_at, everything, good
+from tests.fixtures.built_sources import build_index, everything, good
 from tests.fixtures.picture_folders import picture_bytes
 from tests.fixtures.picture_tables import write_hub_parquet, write_tar_gz
 from tests.fixtures.tars import write_tar
-from tests.fixtures.web_server import Page, WebServer, web_server
-
-
-@pytest.fixture
-def server() -> Iterator[WebServer]:
-    with web_server() as served:
-        yield served
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    yield from cache_at(tmp_path / "cache", monkeypatch)
+from tests.fixtures.web_server import Page, WebServer
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tgz", "a.parquet"])
